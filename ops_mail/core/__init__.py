@@ -1,0 +1,1 @@
+"""Pure decisions: no asyncio, no clock, no randomness, no I/O."""
