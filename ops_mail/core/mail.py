@@ -123,11 +123,12 @@ class PreparedMail:
 
     `mail.attachments` is empty here: contents have moved to `blobs`, descriptions to `attachments`.
     `blobs` holds the raw bytes first (`raw_sha256`), then the attachments' contents without duplicates.
+    `raw_sha256` is None (and `blobs` empty) only for a mail whose bytes the server itself cannot give out.
     """
 
     listed: Listed
     mail: ParsedMail
-    raw_sha256: str
+    raw_sha256: str | None
     raw_size_bytes: int
     attachments: tuple[AttachmentRow, ...]
     blobs: tuple[Blob, ...]
