@@ -1,0 +1,82 @@
+"""The secrets this process has seen, and how they are taken out of a text that leaves it (promise P11)."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections import OrderedDict
+from threading import Lock
+from urllib.parse import quote, quote_plus
+
+MASK = "***"
+
+# A value this short stands inside many innocent words; it is masked only where it stands alone.
+_SHORT = 4
+# Tokens rotate for ever: the oldest are forgotten, long after they have expired.
+_REMEMBERED = 256
+
+
+class Redactor:
+    """Replaces every registered secret by `***`, also in the spellings it takes inside URLs, base64 and escapes.
+
+    Thread-safe. Remembers the latest 256 values.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._values: OrderedDict[str, None] = OrderedDict()
+        self._pattern: re.Pattern[str] | None = None
+
+    def register(self, value: str) -> None:
+        """From now on `redact` masks `value`. An empty one is ignored."""
+        if not value or value in self._values:
+            return
+        with self._lock:
+            self._values[value] = None
+            while len(self._values) > _REMEMBERED:
+                self._values.popitem(last=False)
+            self._pattern = _pattern(list(self._values))
+
+    def redact(self, text: str) -> str:
+        """`text` without any registered secret."""
+        pattern = self._pattern
+        return text if pattern is None else pattern.sub(MASK, text)
+
+
+def _pattern(values: list[str]) -> re.Pattern[str]:
+    spellings = {spelling for value in values for spelling in _spellings(value)}
+    # Longest first: a secret that begins like another one must not leave its tail behind.
+    ordered = sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
+    return re.compile("|".join(_as_pattern(spelling) for spelling in ordered))
+
+
+def _as_pattern(spelling: str) -> str:
+    escaped = re.escape(spelling)
+    return escaped if len(spelling) >= _SHORT else rf"(?<!\w){escaped}(?!\w)"
+
+
+def _spellings(value: str) -> set[str]:
+    spellings = {
+        value,
+        quote(value, safe=""),  # inside a URL
+        quote(value),
+        quote_plus(value),
+        repr(value)[1:-1],  # inside the repr of an exception's arguments
+        value.replace("\\", "\\\\").replace('"', '\\"'),  # an IMAP quoted string, JSON
+    }
+    if len(value) >= _SHORT:
+        spellings.add(b64encode(value.encode("utf-8", "surrogateescape")).decode("ascii").rstrip("="))
+    return spellings
+
+
+_process = Redactor()
+
+
+def register_secret(value: str) -> None:
+    """Masks `value` in everything this process logs from now on. `Secret.reveal` does so by itself."""
+    _process.register(value)
+
+
+def redact(text: str) -> str:
+    """`text` with every secret this process has seen replaced by `***`."""
+    return _process.redact(text)
