@@ -25,7 +25,7 @@ from ops_mail.settings.model import (
     WebhookTarget,
 )
 from ops_mail.settings.redaction import redact, register_secret
-from ops_mail.settings.secret import Secret, SecretUnreadable
+from ops_mail.settings.secret import Secret, SecretError
 
 __all__ = [
     "KNOWN_NAMES",
@@ -43,7 +43,7 @@ __all__ = [
     "MaintenanceSettings",
     "Role",
     "Secret",
-    "SecretUnreadable",
+    "SecretError",
     "Security",
     "SessionSettings",
     "Settings",

@@ -30,7 +30,9 @@ def database_url_problem(url: str) -> str | None:
         return _driver_problem(parsed)
     if parsed.drivername.startswith("sqlite"):
         if parsed.database in (None, "", ":memory:") or "mode=memory" in url:
-            return "is a database in memory, which would lose mails at exit; name a file: sqlite+aiosqlite:///ops-mail.db"
+            return (
+                "is a database in memory, which would lose mails at exit; name a file: sqlite+aiosqlite:///ops-mail.db"
+            )
         return None
     if not parsed.database:
         return f"names no database; write it like {_EXAMPLE}"
@@ -52,7 +54,7 @@ class DatabaseUrl(Secret):
     __slots__ = ()
 
     def reveal(self) -> str:
-        """The URL; a file is read again at each call. Raises SecretUnreadable."""
+        """The URL; a file is read again at each call. Raises SecretError."""
         url = self._read()
         try:
             parsed = make_url(url)

@@ -62,7 +62,8 @@ def _folder(value: str) -> str:
 
 def _start(value: Any) -> StartMode | date:
     if isinstance(value, datetime):
-        raise ValueError("must be a date without a time, such as 2026-01-31")
+        # pydantic turns ValueError alone into a problem of the field
+        raise ValueError("must be a date without a time, such as 2026-01-31")  # noqa: TRY004 - as said above
     if isinstance(value, date):
         return value
     text = str(value).strip()

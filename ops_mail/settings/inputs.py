@@ -90,11 +90,11 @@ class EnvironmentInput(BaseSettings):
     @classmethod
     def settings_customise_sources(
         cls,
-        settings_cls: type[BaseSettings],
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the signature is pydantic's
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not a source here
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not a source here
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not a source here
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Only what `load` hands over: the variables are merged there, and os.environ is not looked at again."""
         return (init_settings,)

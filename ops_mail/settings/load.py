@@ -26,7 +26,7 @@ from ops_mail.settings.model import (
     WebhookTarget,
 )
 from ops_mail.settings.problems import did_you_mean, problem_lines
-from ops_mail.settings.secret import Secret, SecretUnreadable
+from ops_mail.settings.secret import Secret, SecretError
 from ops_mail.settings.sources import MergedSource, merged_variables
 
 DEFAULT_DATABASE_URL = "sqlite+aiosqlite:///ops-mail.db"
@@ -62,14 +62,13 @@ def load_settings(
 
 
 def _unknown(variables: Mapping[str, str]) -> list[str]:
+    # Compared without the prefix, which alone would make any two names alike.
+    suffixes = [name.removeprefix(PREFIX) for name in KNOWN_NAMES]
     return [
-        f"{name}: unknown setting{did_you_mean(name.upper().removeprefix(PREFIX), _SUFFIXES, lambda near: PREFIX + near)}"
+        f"{name}: unknown setting{did_you_mean(name.upper().removeprefix(PREFIX), suffixes, PREFIX)}"
         for name in sorted(variables)
         if name not in KNOWN_NAMES
     ]
-
-
-_SUFFIXES = tuple(name.removeprefix(PREFIX) for name in KNOWN_NAMES)
 
 
 def _validated(variables: Mapping[str, str], problems: list[str]) -> EnvironmentInput | None:
@@ -172,7 +171,7 @@ def _database_url(given: EnvironmentInput, problems: list[str]) -> DatabaseUrl:
         url = DatabaseUrl(name, value=given.database_url or DEFAULT_DATABASE_URL)
     try:
         problem = database_url_problem(url.reveal())
-    except SecretUnreadable as error:
+    except SecretError as error:
         problems.append(str(error))
     else:
         if problem is not None:
@@ -203,7 +202,7 @@ def _webhook_secret(given: EnvironmentInput, problems: list[str]) -> Secret | No
     secret = Secret(f"{name}_FILE", path=given.webhook_secret_file)
     try:
         secret.reveal()
-    except SecretUnreadable as error:
+    except SecretError as error:
         problems.append(str(error))
     return secret
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from ops_mail.settings.inputs import IMAP_PREFIX, PREFIX, MailboxInput
 from ops_mail.settings.mailbox import AfterAction, MailboxSettings
 from ops_mail.settings.problems import did_you_mean, problem_lines
-from ops_mail.settings.secret import Secret, SecretUnreadable
+from ops_mail.settings.secret import Secret, SecretError
 
 Label = Callable[[str], str]
 _FILE_VARIABLE = f"{PREFIX}MAILBOXES_FILE"
@@ -42,8 +42,9 @@ def mailboxes_from_file(path: Path, problems: list[str]) -> list[MailboxSettings
     except tomllib.TOMLDecodeError as error:
         problems.append(f"{label}: is not valid TOML: {error}")
         return []
-    for key in document.keys() - {"mailbox"}:
-        problems.append(f"{label}: {key}: unknown key; each mailbox starts with [[mailbox]]")
+    problems.extend(
+        f"{label}: {key}: unknown key; each mailbox starts with [[mailbox]]" for key in document if key != "mailbox"
+    )
     tables = document.get("mailbox", [])
     if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
         problems.append(f"{label}: names no mailbox; each one starts with [[mailbox]]")
@@ -150,6 +151,6 @@ def _password(given: MailboxInput, label: Label, base: Path, mistakes: list[str]
     secret = Secret(label("password_file"), path=base / given.password_file)
     try:
         secret.reveal()
-    except SecretUnreadable as error:
+    except SecretError as error:
         mistakes.append(str(error))
     return secret

@@ -27,10 +27,10 @@ def problem_lines(error: ValidationError, model: type[BaseModel], label: Callabl
     return list(dict.fromkeys(lines))
 
 
-def did_you_mean(name: str, known: Iterable[str], show: Callable[[str], str] = str) -> str:
+def did_you_mean(name: str, known: Iterable[str], prefix: str = "") -> str:
     """`; did you mean X?`, or nothing when no known name is near."""
     near = get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {show(near[0])}?" if near else ""
+    return f"; did you mean {prefix}{near[0]}?" if near else ""
 
 
 def _sentence(detail: dict[str, Any], field: FieldInfo) -> str:

@@ -10,7 +10,7 @@ from ops_mail.settings.redaction import MASK, register_secret
 _LARGEST_FILE = 64 * 1024
 
 
-class SecretUnreadable(OpsMailError):
+class SecretError(OpsMailError):
     """The file that should hold a secret cannot be read; the message names the variable and the path."""
 
 
@@ -32,7 +32,7 @@ class Secret:
     def reveal(self) -> str:
         """The value; a file is read again at each call, so that it can be rotated without a restart.
 
-        Line ends at the end of a file are not part of the value. Raises SecretUnreadable.
+        Line ends at the end of a file are not part of the value. Raises SecretError.
         """
         value = self._read()
         register_secret(value)
@@ -61,13 +61,13 @@ def _read(name: str, path: Path) -> str:
         with path.open("rb") as file:
             content = file.read(_LARGEST_FILE + 1)
     except OSError as error:
-        raise SecretUnreadable(f"{name}: cannot read {path}: {error.strerror or type(error).__name__}") from error
+        raise SecretError(f"{name}: cannot read {path}: {error.strerror or type(error).__name__}") from error
     if len(content) > _LARGEST_FILE:
-        raise SecretUnreadable(f"{name}: {path} is larger than {_LARGEST_FILE} bytes, so it is not a secret's file")
+        raise SecretError(f"{name}: {path} is larger than {_LARGEST_FILE} bytes, so it is not a secret's file")
     try:
         value = content.decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError:
-        raise SecretUnreadable(f"{name}: {path} is not UTF-8 text") from None  # the cause would show bytes of it
+        raise SecretError(f"{name}: {path} is not UTF-8 text") from None  # the cause would show bytes of it
     if not value:
-        raise SecretUnreadable(f"{name}: {path} is empty")
+        raise SecretError(f"{name}: {path} is empty")
     return value
