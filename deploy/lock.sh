@@ -21,3 +21,5 @@ compile=("$uv" pip compile --quiet --universal --python-version 3.11 --generate-
     --custom-compile-command "bash deploy/lock.sh" ${upgrade:+$upgrade})
 "${compile[@]}" --extra demo --extra asyncmy pyproject.toml --output-file requirements.lock
 "${compile[@]}" --all-extras --constraint requirements.lock pyproject.toml --output-file tests/requirements.lock
+# deploy/build.lock: what builds the package itself, so that an install asks for nothing that is not locked.
+printf '%s\n' hatchling editables | "${compile[@]}" --constraint tests/requirements.lock - --output-file deploy/build.lock

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Installs what the tests need, then runs every check and every test:  bash tests/run.sh [--without-mysql] [pytest arguments]
+#
+# Needs Python 3.11 to 3.13 and, on Debian, root for what is missing: Dovecot, MariaDB, and a MySQL in a folder of its own. A normal
+# user can run it where these are installed. Nothing global is started: each test starts its own servers on loopback.
+#   --without-mysql      for a machine that can have no MySQL: the suites run on SQLite and MariaDB alone
+#   OPS_MAIL_TEST_CACHE  where MySQL is kept between runs (default ~/.cache/ops-mail-tests)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. deploy/lib.sh
+
+PATH=$PATH:/usr/sbin:/sbin # a normal user's PATH lacks the servers
+export OPS_MAIL_TEST_CACHE=${OPS_MAIL_TEST_CACHE:-$HOME/.cache/ops-mail-tests}
+
+mysql_wanted=yes
+pytest_args=()
+for arg in "$@"; do
+    if [ "$arg" = --without-mysql ]; then mysql_wanted=""; fi
+    pytest_args+=("$arg")
+done
+
+has_real_mysql() { command -v mysqld >/dev/null && ! mysqld --version 2>/dev/null | grep -qi mariadb; }
+
+ensure_servers() {
+    local missing=()
+    command -v dovecot >/dev/null && [ -x /usr/lib/dovecot/imap ] || missing+=(dovecot-imapd)
+    # The core packages hold the server and its installer, and no service.
+    command -v mariadbd >/dev/null || missing+=(mariadb-server-core)
+    command -v my_print_defaults >/dev/null || missing+=(mariadb-client-core)
+    if [ -n "$mysql_wanted" ] && ! has_real_mysql && [ ! -e "$OPS_MAIL_TEST_CACHE/mysql-root" ]; then
+        command -v debootstrap >/dev/null || missing+=(debootstrap)
+        [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)
+    fi
+    if [ ${#missing[@]} -gt 0 ]; then apt_install "${missing[@]}"; fi
+    if [ -n "$mysql_wanted" ] && ! has_real_mysql; then ensure_mysql_root; fi
+}
+
+# Debian's stable archive has no MySQL, its development archive has: a small root of that, unpacked once and kept.
+ensure_mysql_root() {
+    local root=$OPS_MAIL_TEST_CACHE/mysql-root new lock_fd
+    [ -e "$root" ] && return
+    is_root || fail "no MySQL here (mysqld on the PATH or $root): needs root once, or --without-mysql"
+    mkdir -p "$OPS_MAIL_TEST_CACHE"
+    exec {lock_fd}>"$OPS_MAIL_TEST_CACHE/lock"
+    flock "$lock_fd" # another run may be making it
+    if [ ! -e "$root" ]; then
+        echo "unpacking MySQL into $root (about a minute, once)"
+        new=$(mktemp -d "$OPS_MAIL_TEST_CACHE/mysql-root.new.XXXXXX")
+        chmod 755 "$new"
+        if ! debootstrap --variant=minbase --include=mysql-server-core sid "$new" >"$new.log" 2>&1; then
+            tail -n 20 "$new.log" >&2
+            rm -rf --one-file-system "$new"
+            fail "debootstrap could not unpack MySQL (log: $new.log); --without-mysql runs the rest"
+        fi
+        rm -rf "$new.log" "$new"/var/cache/apt/archives/*.deb
+        mv "$new" "$root" # only a complete one has the name
+    fi
+    exec {lock_fd}>&-
+}
+
+failed=()
+step() { # step NAME COMMAND…: all checks run, whatever came before; the summary tells
+    local name=$1 start=$SECONDS
+    shift
+    echo "== $name"
+    if "$@"; then
+        echo "== $name: ok ($((SECONDS - start)) s)"
+    else
+        failed+=("$name")
+        echo "== $name: FAILED ($((SECONDS - start)) s)"
+    fi
+}
+
+ensure_servers
+ensure_venv tests/requirements.lock
+echo "ready after $SECONDS s: $(.venv/bin/python --version), $(dovecot --version | cut -d' ' -f1), $(mariadbd --version | cut -d' ' -f4)"
+
+bin=$PWD/.venv/bin
+step "ruff check" "$bin/ruff" check --quiet .
+step "ruff format" "$bin/ruff" format --quiet --check .
+step "mypy" "$bin/mypy"
+step "import layers" "$bin/lint-imports" --no-logo
+step "tests" "$bin/python" -m pytest ${pytest_args[@]+"${pytest_args[@]}"}
+
+if [ ${#failed[@]} -gt 0 ]; then
+    printf 'FAILED after %d s: %s\n' "$SECONDS" "$(IFS=,; echo "${failed[*]}")"
+    exit 1
+fi
+echo "all checks and tests passed in $SECONDS s"
