@@ -155,8 +155,8 @@ def _number(value: Any) -> Any:
 Strip = BeforeValidator(_stripped)
 Number = BeforeValidator(_number)
 
-Text = Annotated[str, Strip, Field(min_length=1, max_length=_NAME_LENGTH), AfterValidator(_plain_text)]
-Host = Annotated[str, Strip, Field(min_length=1, max_length=255), AfterValidator(_plain_text), AfterValidator(_host)]
+Text = Annotated[str, Field(min_length=1, max_length=_NAME_LENGTH), Strip, AfterValidator(_plain_text)]
+Host = Annotated[str, Field(min_length=1, max_length=255), Strip, AfterValidator(_plain_text), AfterValidator(_host)]
 Folder = Annotated[Text, AfterValidator(_folder)]
 SecretText = Annotated[str, Field(min_length=1), AfterValidator(_secret_text)]
 FilePath = Annotated[Path, Strip]

@@ -72,7 +72,8 @@ def _unknown(variables: Mapping[str, str]) -> list[str]:
 
 
 def _validated(variables: Mapping[str, str], problems: list[str]) -> EnvironmentInput | None:
-    values = MergedSource(EnvironmentInput, variables)()
+    known = {name: value for name, value in variables.items() if name in KNOWN_NAMES}
+    values = MergedSource(EnvironmentInput, known)()
     try:
         return EnvironmentInput(**values)
     except ValidationError as error:

@@ -85,7 +85,9 @@ def _variable(key: str) -> str:
 
 def _toml_label(file_label: str, table: Mapping[str, Any], number: int) -> Label:
     name = table.get("name") or table.get("username")
-    which = f'mailbox "{name}"' if isinstance(name, str) and name.isprintable() else f"mailbox {number}"
+    which = (
+        f'mailbox "{name}"' if isinstance(name, str) and name.isprintable() and len(name) <= 80 else f"mailbox {number}"
+    )
     return lambda key: f"{file_label}: {which}: {key}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-_SHOWN_VALUE = 40
+# A word or a number helps to find the mistake; anything else could be a URL with a password in it.
+_SHOWN_VALUE = re.compile(r"[\w.+ -]{1,24}")
 # What is said in these never repeats the value: it may be, or hold, a secret.
 _HIDDEN = ("password", "database_url", "webhook_url", "webhook_secret", "username")
 
@@ -29,7 +31,10 @@ def problem_lines(error: ValidationError, model: type[BaseModel], label: Callabl
 
 def did_you_mean(name: str, known: Iterable[str], prefix: str = "") -> str:
     """`; did you mean X?`, or nothing when no known name is near."""
-    near = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    names = list(known)
+    near = get_close_matches(name, names, n=1, cutoff=0.6) or sorted(
+        (longer for longer in names if longer.startswith(f"{name}_")), key=len
+    )
     return f"; did you mean {prefix}{near[0]}?" if near else ""
 
 
@@ -88,5 +93,4 @@ def _given(key: str, value: Any) -> str:
     """The value as it was given, when it helps and cannot be a secret."""
     if key.startswith(_HIDDEN) or not isinstance(value, (str, int, float)):
         return ""
-    text = repr(value)
-    return f", not {text}" if len(text) <= _SHOWN_VALUE else ""
+    return f", not {value!r}" if _SHOWN_VALUE.fullmatch(str(value)) else ""
