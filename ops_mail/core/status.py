@@ -44,3 +44,17 @@ class MailboxStatus:
         """Tell everyone who asked that this mailbox changed."""
         for tell in self.changed:
             tell()
+
+
+@dataclass(slots=True)
+class ProcessStatus:
+    """The process as a whole."""
+
+    instance: str
+    role: str
+    enabled: bool
+    started_at: datetime
+    mailboxes: list[MailboxStatus]
+    database_ok: bool = False
+    database_error: str | None = "not connected yet"
+    modules: dict[str, str] = field(default_factory=dict)

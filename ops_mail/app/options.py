@@ -1,0 +1,58 @@
+"""Settings into the options of each part."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime, time
+
+from ops_mail import __version__
+from ops_mail.core.backoff import BackoffPolicy
+from ops_mail.core.batching import BatchLimits
+from ops_mail.core.ids import FolderKey
+from ops_mail.imap import SessionOptions
+from ops_mail.listener import ListenerOptions
+from ops_mail.settings import MailboxSettings, Settings, StartMode
+
+CLIENT_ID = {"name": "ops-mail", "version": __version__}
+"""Sent by ID (RFC 2971); NetEase refuses SELECT without it."""
+
+_DRAIN_SHARE = 0.3  # of the grace period; the rest is for LOGOUT, the guard and closing
+
+
+def backoff_policy(settings: Settings) -> BackoffPolicy:
+    session = settings.session
+    return BackoffPolicy(session.backoff_initial_seconds, session.backoff_max_seconds)
+
+
+def session_options(settings: Settings, mailbox: MailboxSettings) -> SessionOptions:
+    return SessionOptions(
+        host=mailbox.host,
+        port=mailbox.port,
+        security=mailbox.security,
+        username=mailbox.username,
+        auth=mailbox.auth,
+        read_password=mailbox.password.reveal,
+        ca_file=mailbox.ca_file,
+        connect_timeout_seconds=settings.session.connect_timeout_seconds,
+        command_timeout_seconds=settings.session.command_timeout_seconds,
+        client_id=CLIENT_ID,
+    )
+
+
+def listener_options(settings: Settings, mailbox: MailboxSettings) -> ListenerOptions:
+    return ListenerOptions(
+        key=FolderKey(mailbox.name, mailbox.folder),
+        session=session_options(settings, mailbox),
+        idle_seconds=settings.session.idle_seconds,
+        poll_seconds=settings.session.poll_seconds,
+        lease_seconds=settings.store.lease_seconds,
+        backoff=backoff_policy(settings),
+        limits=BatchLimits(max_message_bytes=settings.session.max_message_bytes),
+        drain_seconds=max(0.2, math.floor(settings.shutdown_grace_seconds * _DRAIN_SHARE * 10) / 10),
+        start_now=mailbox.start is StartMode.NOW,
+        start_date=_midnight_utc(mailbox.start) if isinstance(mailbox.start, date) else None,
+    )
+
+
+def _midnight_utc(day: date) -> datetime:
+    return datetime.combine(day, time.min, tzinfo=UTC)

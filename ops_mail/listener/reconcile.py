@@ -1,0 +1,82 @@
+"""After SELECT: agree with our tables on which mails the folder's numbers mean, before the first sync."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+
+from ops_mail.core.ids import FolderKey, Uid, UidValidity
+from ops_mail.core.numbering import Anchor, Found, Known, Numbering, anchor_uid, judge_numbering
+from ops_mail.errors import Fenced
+from ops_mail.imap import ImapSession, SelectedFolder
+from ops_mail.listener.tools import ListenerOptions
+from ops_mail.store import CursorState, Lease, Store
+
+log = structlog.get_logger("ops_mail.listener")
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where the sync starts: mails with uid > last_uid and INTERNALDATE not before `earliest` are wanted."""
+
+    uid_validity: UidValidity
+    last_uid: Uid
+    earliest: datetime | None
+    numbering: Numbering
+
+
+async def reconcile(
+    store: Store, session: ImapSession, lease: Lease, selected: SelectedFolder, options: ListenerOptions
+) -> Position:
+    """Compare numbering and put the cursor where this sync has to start. Raises ImapError, StoreError."""
+    cursor = await store.read_cursor(lease.key)
+    if cursor is None:
+        raise Fenced(f"the cursor row of {lease.key} is gone")
+    highest = await session.highest_uid() or Uid(0)
+    known = Known(cursor.uid_validity, cursor.last_uid)
+    found = Found(selected.uid_validity, highest, selected.uid_next)
+    anchor = await _anchor(store, session, lease.key, known, found)
+    numbering = judge_numbering(known, found, anchor)
+    last_uid = await _settle(store, lease, numbering, cursor, found, options)
+    return Position(found.uid_validity, last_uid, _earliest(numbering, cursor, options), numbering)
+
+
+async def _anchor(store: Store, session: ImapSession, key: FolderKey, known: Known, found: Found) -> Anchor:
+    uid = anchor_uid(known, found)
+    if uid == 0 or known.uid_validity != found.uid_validity:
+        return Anchor(None, None)
+    ours = await store.anchor(key, found.uid_validity, uid)
+    theirs = (await session.list_uids([uid])).get(uid)
+    return Anchor(ours.received_at if ours else None, theirs.internal_date if theirs else None)
+
+
+async def _settle(
+    store: Store, lease: Lease, numbering: Numbering, cursor: CursorState, found: Found, options: ListenerOptions
+) -> Uid:
+    match numbering:
+        case Numbering.FIRST:
+            start = found.highest_uid if options.start_now else Uid(0)
+            await store.start_cursor(lease, found.uid_validity, start, start)
+            log.info("folder_first_read", uid_validity=found.uid_validity, start_uid=start)
+            return start
+        case Numbering.CHANGED:
+            assert cursor.uid_validity is not None  # noqa: S101 - else the verdict is FIRST
+            log.warning("uid_validity_changed", old=cursor.uid_validity, new=found.uid_validity)
+            await store.begin_numbering(lease, cursor.uid_validity, found.uid_validity)
+            return Uid(0)
+        case Numbering.RESTARTED:
+            rows = await store.retire_numbering(lease)
+            log.warning("uids_went_backwards", last_uid=cursor.last_uid, highest_uid=found.highest_uid, rows=rows)
+            return Uid(0)
+        case Numbering.SAME:
+            return cursor.last_uid
+
+
+def _earliest(numbering: Numbering, cursor: CursorState, options: ListenerOptions) -> datetime | None:
+    """With IMAP_START=now the start is a UID; once the folder is numbered anew it can only be told by date."""
+    if not options.start_now:
+        return options.start_date
+    renumbered = numbering in (Numbering.CHANGED, Numbering.RESTARTED) or cursor.renumbered
+    return cursor.created_at if renumbered and numbering is not Numbering.FIRST else None

@@ -1,0 +1,172 @@
+"""One sync: list what is new, then batch by batch fetch → prepare → land, until the folder is drained."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from ops_mail.core.batching import Batch, plan_batches
+from ops_mail.core.health import Pulse
+from ops_mail.core.ids import Uid
+from ops_mail.core.mail import Listed, MessageStatus, ParsedMail, PreparedMail
+from ops_mail.errors import ImapError, StoreRefused
+from ops_mail.imap import ImapSession
+from ops_mail.listener.board import Board
+from ops_mail.listener.fetching import Suspects, fetch
+from ops_mail.listener.reconcile import Position
+from ops_mail.listener.spool import Spool
+from ops_mail.listener.tools import Landed, ListenerOptions, ListenerTools
+from ops_mail.store import LandingBatch, Lease
+
+log = structlog.get_logger("ops_mail.listener")
+
+STEP_SECONDS = 300.0
+"""The longest that one step may take: a batch's FETCH in pieces, its parsing and its landing, each bounded itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncResult:
+    """`found` new mails were listed; `hinted` tells whether the server had announced anything; `drained` is
+    False when a stop cut the sync short."""
+
+    found: int
+    hinted: bool
+    drained: bool
+
+
+class Syncer:
+    """The syncs of one session under one lease. `last_uid` follows what is committed."""
+
+    def __init__(
+        self,
+        tools: ListenerTools,
+        options: ListenerOptions,
+        board: Board,
+        session: ImapSession,
+        lease: Lease,
+        spool: Spool,
+        suspects: Suspects,
+        pulse: Pulse,
+        position: Position,
+    ) -> None:
+        self._tools = tools
+        self._options = options
+        self._board = board
+        self._session = session
+        self._lease = lease
+        self._spool = spool
+        self._suspects = suspects
+        self._pulse = pulse
+        self._uid_validity = position.uid_validity
+        self._earliest = position.earliest
+        self.last_uid = position.last_uid
+        self._hint_at: float | None = None
+
+    async def run(self) -> SyncResult:
+        """Land everything new. Raises ImapError, StoreError or OSError; what was landed stays landed."""
+        found, hinted = 0, False
+        while True:
+            self._hint_at = self._session.hint_at
+            hinted = hinted or self._hint_at is not None
+            self._session.clear_hint()
+            self._pulse.expect(STEP_SECONDS, "listing new mail")
+            listing = await self._session.list_after(self.last_uid)
+            found += len(listing.entries)
+            self._board.positioned(self.last_uid, len(listing.entries) + listing.remaining_estimate)
+            await self._process(listing.entries, listing.remaining_estimate)
+            if self._tools.stop.is_set():
+                return SyncResult(found, hinted, drained=False)
+            if listing.complete and self._session.hint_at is None:
+                return SyncResult(found, hinted, drained=True)
+
+    async def _process(self, entries: Sequence[Listed], behind_these: int) -> None:
+        wanted = [mail for mail in entries if self._earliest is None or mail.internal_date >= self._earliest]
+        left = len(wanted) + behind_these
+        for batch in plan_batches(wanted, self._options.limits, self._suspects):
+            if self._tools.stop.is_set():
+                return
+            await self._process_batch(batch)
+            left -= len(batch.mails)
+            self._board.positioned(self.last_uid, left)
+        if entries and entries[-1].uid > self.last_uid:  # the tail was before IMAP_START: only the cursor moves
+            await self._land([], entries[-1].uid)
+
+    async def _process_batch(self, batch: Batch) -> None:
+        self._pulse.expect(STEP_SECONDS, f"landing up to uid {batch.last_uid}")
+        plan = self._suspects.plan(batch)
+        try:
+            raws, hopeless = await fetch(self._session, batch, plan, self._options.limits, self._spool)
+        except ImapError as error:
+            self._suspects.blame(batch, plan, error)
+            raise
+        prepared = await self._tools.parsers.prepare(raws, self._spool.path) if raws else []
+        prepared += [_without_bytes(mail) for mail in hopeless]
+        await self._land_or_isolate(prepared, batch.last_uid)
+        self._suspects.clear(batch)
+        await self._spool.discard(raws, prepared)
+
+    async def _land_or_isolate(self, mails: list[PreparedMail], advance_to: Uid) -> None:
+        try:
+            await self._land(mails, advance_to)
+        except StoreRefused as error:
+            if not mails:
+                raise
+            log.warning("batch_refused", mails=len(mails), error=str(error))
+        else:
+            return
+        for mail in mails:
+            await self._land_alone(mail)
+        if advance_to > self.last_uid:
+            await self._land([], advance_to)
+
+    async def _land_alone(self, mail: PreparedMail) -> None:
+        try:
+            await self._land([mail], mail.listed.uid)
+        except StoreRefused as error:
+            log.error("mail_refused", uid=mail.listed.uid, error=str(error))
+            await self._land([_bare(mail, str(error))], mail.listed.uid)
+
+    async def _land(self, mails: list[PreparedMail], advance_to: Uid) -> None:
+        now = self._tools.clock.now()
+        batch = LandingBatch(self._uid_validity, tuple(mails), advance_to, now)
+        result = await self._tools.store.land(self._lease, batch)
+        self.last_uid = advance_to
+        self._board.landed(mails, self._latency_seconds())
+        if result.rekeyed or result.duplicates:
+            log.info("already_known", rekeyed=result.rekeyed, duplicates=result.duplicates, last_uid=advance_to)
+        for mail in mails:
+            self._tools.on_landed(Landed(self._lease.key, mail, self._latency_seconds()))
+
+    def _latency_seconds(self) -> float | None:
+        return None if self._hint_at is None else asyncio.get_running_loop().time() - self._hint_at
+
+
+def _without_bytes(mail: Listed) -> PreparedMail:
+    """A mail that is on the server but that the server fails to hand out: its row says so, for ever visible."""
+    return PreparedMail(
+        listed=mail,
+        mail=ParsedMail(defects=("unfetchable",)),
+        raw_sha256=None,
+        raw_size_bytes=mail.size_bytes,
+        attachments=(),
+        blobs=(),
+        status=MessageStatus.QUARANTINED,
+        error="the server fails whenever this mail is fetched",
+    )
+
+
+def _bare(mail: PreparedMail, error: str) -> PreparedMail:
+    """The same mail with nothing in it that a database could refuse: its raw bytes and the reason."""
+    return PreparedMail(
+        listed=Listed(mail.listed.uid, mail.listed.size_bytes, mail.listed.internal_date, ()),
+        mail=ParsedMail(defects=("refused",)),
+        raw_sha256=mail.raw_sha256,
+        raw_size_bytes=mail.raw_size_bytes,
+        attachments=(),
+        blobs=mail.blobs[:1],
+        status=MessageStatus.QUARANTINED,
+        error=f"the database refused the parsed record: {error}",
+    )

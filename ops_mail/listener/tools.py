@@ -1,0 +1,64 @@
+"""What a listener is given: its own options, and the tools that all listeners of a process share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from ops_mail.core.backoff import BackoffPolicy
+from ops_mail.core.batching import BatchLimits
+from ops_mail.core.clock import Clock
+from ops_mail.core.ids import FolderKey
+from ops_mail.core.mail import PreparedMail
+from ops_mail.imap import SessionOptions
+from ops_mail.metrics import Metrics
+from ops_mail.mime.pool import ParserPool
+from ops_mail.store import Guard, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """One mail that was just committed; `latency_seconds` runs from the server's hint, None without a hint."""
+
+    key: FolderKey
+    mail: PreparedMail
+    latency_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerTools:
+    """Shared by all listeners of the process. `stop` is set once and ends everything in order.
+
+    `schema_ready` is set when the tables are known to fit this version. `random` yields 0 to 1.
+    """
+
+    store: Store
+    guard: Guard
+    parsers: ParserPool
+    metrics: Metrics
+    clock: Clock
+    spool_root: Path
+    random: Callable[[], float]
+    stop: asyncio.Event
+    schema_ready: asyncio.Event
+    on_landed: Callable[[Landed], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerOptions:
+    """One mailbox. `start_now`: only mail that arrives after the first start counts; `start_date`: only mail whose
+    INTERNALDATE is not before it. `drain_seconds`: how long a batch in flight may still take after a stop."""
+
+    key: FolderKey
+    session: SessionOptions
+    idle_seconds: float
+    poll_seconds: float
+    lease_seconds: float
+    backoff: BackoffPolicy
+    limits: BatchLimits
+    drain_seconds: float
+    start_now: bool = False
+    start_date: datetime | None = None

@@ -1,0 +1,6 @@
+"""Tasks that must never silently end, and the one way in which the process ends."""
+
+from ops_mail.supervisor.stopping import StopSwitch
+from ops_mail.supervisor.supervisor import Supervisor
+
+__all__ = ["StopSwitch", "Supervisor"]
