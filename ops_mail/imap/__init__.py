@@ -1,0 +1,21 @@
+"""Sessions with IMAP servers. The only part that knows aioimaplib."""
+
+from ops_mail.imap.errors import Expunged, Refused, Unfetchable
+from ops_mail.imap.fetch_parser import UNKNOWN_DATE
+from ops_mail.imap.idling import IdleOutcome
+from ops_mail.imap.listing import Listing
+from ops_mail.imap.options import SessionOptions
+from ops_mail.imap.session import ImapSession, SelectedFolder, open_session
+
+__all__ = [
+    "UNKNOWN_DATE",
+    "Expunged",
+    "IdleOutcome",
+    "ImapSession",
+    "Listing",
+    "Refused",
+    "SelectedFolder",
+    "SessionOptions",
+    "Unfetchable",
+    "open_session",
+]

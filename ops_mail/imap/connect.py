@@ -1,0 +1,136 @@
+"""From host and port to a connection that has greeted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from ops_mail.core.mailbox import Security
+from ops_mail.errors import Failure, ImapError
+from ops_mail.imap.options import SessionOptions
+from ops_mail.imap.protocol import ConnectionFailed, SessionProtocol
+from ops_mail.imap.tls import handshake_error, tls_context
+
+_Address = tuple[Any, ...]  # what getaddrinfo gives: (family, type, protocol, name, socket address)
+
+
+async def connect(options: SessionOptions) -> SessionProtocol:
+    """Name, TCP, TLS (when it is due from the first byte) and the greeting, all within the connect timeout.
+
+    The greeting waits in `protocol.greeting`. Raises ImapError; nothing is left open then.
+    """
+    loop = asyncio.get_running_loop()
+    protocol = SessionProtocol(loop)
+    steps = _Steps()
+    try:
+        async with asyncio.timeout(options.connect_timeout_seconds):
+            context = await tls_context(options) if options.security is Security.TLS else None
+            steps.now = "the name lookup"
+            addresses = await _resolve(options)
+            steps.now = "the TCP connection"
+            sock = await _dial(options, addresses)
+            steps.now = "the TLS handshake" if context else "the connection"
+            try:
+                await loop.create_connection(
+                    lambda: protocol, sock=sock, ssl=context,
+                    server_hostname=options.host if context else None,
+                    ssl_handshake_timeout=options.connect_timeout_seconds if context else None,
+                )  # fmt: skip
+            except OSError as error:
+                raise handshake_error(options, error) from None
+            steps.now = "the greeting"
+            await asyncio.shield(protocol.greeting)
+    except TimeoutError:
+        protocol.fail(Failure.UNREACHABLE, "connect timeout")
+        raise ImapError(
+            Failure.UNREACHABLE,
+            f"{options.address} was not there within {options.connect_timeout_seconds:g} s "
+            f"({steps.now} did not finish): "
+            "check OPS_MAIL_IMAP_HOST, OPS_MAIL_IMAP_PORT, OPS_MAIL_IMAP_SECURITY and the firewall",
+        ) from None
+    except BaseException:
+        protocol.fail(Failure.LOST, "the connection was given up")
+        raise
+    if protocol.failure is not None:
+        raise _early_end(options, protocol.failure)
+    return protocol
+
+
+class _Steps:
+    now = "the start"
+
+
+def _early_end(options: SessionOptions, error: ConnectionFailed) -> ImapError:
+    hint = "check OPS_MAIL_IMAP_HOST, OPS_MAIL_IMAP_PORT and OPS_MAIL_IMAP_SECURITY"
+    return ImapError(error.failure, f"{options.address}: {error.text} instead of greeting: {hint}")
+
+
+async def _resolve(options: SessionOptions) -> Sequence[_Address]:
+    """The addresses of the host.
+
+    Looked up in a daemon thread: a resolver that hangs must not hold up the exit of the process, as it would in the
+    loop's own pool, which is joined (promise P7).
+    """
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[Sequence[_Address]] = loop.create_future()
+
+    def settle(addresses: Sequence[_Address], error: Exception | None) -> None:
+        if found.done():
+            return
+        if error is None:
+            found.set_result(addresses)
+        else:
+            found.set_exception(error)
+
+    def look_up() -> None:
+        addresses: Sequence[_Address] = ()
+        failed: Exception | None = None
+        try:
+            addresses = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:  # UnicodeError: a name that IDNA cannot hold
+            failed = error
+        with contextlib.suppress(RuntimeError):  # the loop has closed meanwhile
+            loop.call_soon_threadsafe(settle, addresses, failed)
+
+    threading.Thread(target=look_up, name="ops-mail-resolve", daemon=True).start()
+    try:
+        return await found
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ImapError(
+            Failure.UNREACHABLE,
+            f"the name {options.host} cannot be resolved ({reason}): check OPS_MAIL_IMAP_HOST and this machine's DNS",
+        ) from None
+
+
+async def _dial(options: SessionOptions, addresses: Sequence[_Address]) -> socket.socket:
+    """A connected socket: the addresses in order, none of them longer than its share of the time that is left."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + options.connect_timeout_seconds
+    reasons: list[str] = []
+    for index, (family, kind, number, _, target) in enumerate(addresses):
+        sock = socket.socket(family, kind, number)
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        try:
+            async with asyncio.timeout((end - loop.time()) / (len(addresses) - index) * 0.95):
+                await loop.sock_connect(sock, target)
+            return sock
+        except TimeoutError:
+            sock.close()
+            reasons.append(f"{target[0]}: no answer")
+        except OSError as error:
+            sock.close()
+            reasons.append(f"{target[0]}: {error.strerror or error}")
+        except BaseException:
+            sock.close()
+            raise
+    raise ImapError(
+        Failure.UNREACHABLE,
+        f"no connection to {options.address} ({'; '.join(reasons)}): "
+        "check OPS_MAIL_IMAP_HOST, OPS_MAIL_IMAP_PORT and the firewall",
+    )
