@@ -22,7 +22,7 @@ class FetchPlan(StrEnum):
 
 
 # A refusal in the protocol is about this mail; a lost connection may be the line's fault and earns more patience.
-_REFUSED_LIMIT = 2
+_REFUSED_LIMIT = 3
 _BROKEN_LIMIT = 5
 
 

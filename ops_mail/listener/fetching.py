@@ -66,7 +66,8 @@ async def fetch(
             return [], list(batch.mails)
         case (FetchPlan.HEADER_ONLY, _) | (_, BatchKind.OVERSIZE):
             return await _header_only(session, batch.mails[0]), []
-        case _, BatchKind.LARGE:
+        # A suspect is read in pieces whatever its size: RFC822.SIZE may be the very lie that broke its batch.
+        case (FetchPlan.ALONE, _) | (_, BatchKind.LARGE):
             return await _in_pieces(session, batch.mails[0], limits, spool), []
     bodies = await session.fetch_small(batch.mails)
     return [RawMail(mail, bodies[mail.uid]) for mail in batch.mails if mail.uid in bodies], []

@@ -84,7 +84,10 @@ class SessionLoop:
             await session.logout(_LOGOUT_SECONDS)
 
     def _failed(self, error: OpsMailError | OSError) -> float:
-        delay_seconds = self._options.backoff.delay_seconds(self._board.status.failures + 1, self._tools.random())
+        delay_seconds = max(
+            self._options.backoff.delay_seconds(self._board.status.failures + 1, self._tools.random()),
+            provider_for(self._options.session.host, frozenset()).min_login_gap_seconds,
+        )
         self._board.failed(_failure_of(error), str(error), delay_seconds)
         return delay_seconds
 
@@ -139,10 +142,9 @@ class SessionLoop:
 
     async def _wait(self, session: ImapSession) -> IdleOutcome | None:
         """IDLE or wait for the next poll. None after a poll: the server had no way to announce anything."""
-        profile = provider_for(self._options.session.host, session.capabilities)
-        believes = session.can_idle and profile.idle_trusted
-        self._board.fire(Event.DRAINED_TO_IDLE if believes and self._trust.trusted else Event.DRAINED_TO_POLL)
-        if not believes:
+        trusted = session.can_idle and self._trust.trusted
+        self._board.fire(Event.DRAINED_TO_IDLE if trusted else Event.DRAINED_TO_POLL)
+        if not session.can_idle:
             return await self._poll(session)
         seconds = self._trust.window_seconds(self._options.idle_seconds, self._options.poll_seconds)
         self._board.waiting(seconds)
@@ -153,10 +155,11 @@ class SessionLoop:
         return outcome
 
     async def _poll(self, session: ImapSession) -> IdleOutcome | None:
-        self._board.waiting(self._options.poll_seconds)
-        stopping = await sleep_or_stop(
-            self._options.poll_seconds, self._tools.stop, lambda: self._pulse.expect(10, "polling")
-        )
+        seconds = self._options.poll_seconds
+        if session.provider.keepalive_seconds is not None:
+            seconds = min(seconds, session.provider.keepalive_seconds)
+        self._board.waiting(seconds)
+        stopping = await sleep_or_stop(seconds, self._tools.stop, lambda: self._pulse.expect(10, "polling"))
         self._board.fire(Event.WAIT_OVER)
         if stopping:
             return IdleOutcome.WOKEN

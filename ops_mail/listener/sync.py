@@ -13,7 +13,7 @@ from ops_mail.core.health import Pulse
 from ops_mail.core.ids import Uid
 from ops_mail.core.mail import Listed, MessageStatus, ParsedMail, PreparedMail
 from ops_mail.errors import ImapError, StoreRefused
-from ops_mail.imap import ImapSession
+from ops_mail.imap import ImapSession, Refused
 from ops_mail.listener.board import Board
 from ops_mail.listener.fetching import Suspects, fetch
 from ops_mail.listener.reconcile import Position
@@ -101,6 +101,11 @@ class Syncer:
             raws, hopeless = await fetch(self._session, batch, plan, self._options.limits, self._spool)
         except ImapError as error:
             self._suspects.blame(batch, plan, error)
+            if isinstance(error, Refused) and len(batch.mails) > 1:  # the session is still good: find the culprit
+                log.warning("batch_refused_by_server", mails=len(batch.mails), error=str(error))
+                for mail in batch.mails:
+                    await self._process_batch(Batch(batch.kind, (mail,)))
+                return
             raise
         prepared = await self._tools.parsers.prepare(raws, self._spool.path) if raws else []
         prepared += [_without_bytes(mail) for mail in hopeless]

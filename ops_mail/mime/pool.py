@@ -68,11 +68,21 @@ class _Worker:
                 prepared: list[PreparedMail] = await asyncio.to_thread(pickle.loads, answer)
                 return prepared
         except (TimeoutError, OSError, asyncio.IncompleteReadError) as error:
-            await self.kill()
+            await self._bury(process, error)
             raise WorkerDied(f"the parsing process {_fate(process, error)}") from error
         except BaseException:  # cancelled in the middle of a job: its answer must not meet the next one
             await asyncio.shield(self.kill())
             raise
+
+    async def _bury(self, process: asyncio.subprocess.Process, error: Exception) -> None:
+        """The end of a child that failed: one that closed its pipes is ending by itself and has an exit code to tell."""
+        if not isinstance(error, TimeoutError):
+            try:
+                async with asyncio.timeout(1.0):
+                    await process.wait()
+            except TimeoutError:
+                log.debug("parser_lingers", pid=process.pid)
+        await self.kill()
 
     async def kill(self) -> None:
         process, self._process = self._process, None
