@@ -11,7 +11,7 @@ from collections.abc import MutableMapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any, Self, TextIO
 
 import structlog
 
@@ -19,7 +19,7 @@ from ops_mail.errors import ConfigError
 from ops_mail.logs.plain import PlainEvent, plain_event
 from ops_mail.logs.render import ConsoleFormatter, JsonFormatter
 from ops_mail.logs.writer import LogWriter, QueueingHandler
-from ops_mail.settings import LogFormat, SecretError, Settings
+from ops_mail.settings import LogFormat, LogSettings
 
 _FILE_BYTES = 10 * 1024 * 1024
 _FILES_KEPT = 5
@@ -51,6 +51,12 @@ class LogOutput:
         """Events lost because they came faster than they could be written."""
         return self._writer.dropped
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self, timeout: float = 2.0) -> bool:
         """Writes what is queued, within `timeout` seconds; False when that was not possible. May be called twice."""
         # With no handler at all the standard library would print what comes later, unmasked.
@@ -61,20 +67,17 @@ class LogOutput:
         return self._writer.close(timeout)
 
 
-def configure_logging(
-    settings: Settings, role: str | None = None, instance: str | None = None, *, stream: TextIO | None = None
-) -> LogOutput:
+def configure_logging(settings: LogSettings, role: str, instance: str, *, stream: TextIO | None = None) -> LogOutput:
     """From now on all logging goes to `stream` (default: standard error) and to the files in LOG_DIR.
 
-    Every line carries `role` and `instance` (default: those of the settings) and the bound context variables. The
-    settings' secrets are masked from the first line on. Raises ConfigError when LOG_DIR cannot be written.
+    Every line carries `role`, `instance` and the bound context variables; secrets are masked (`register_secret`,
+    which loading the settings does for theirs). Raises ConfigError when LOG_DIR cannot be written.
     """
-    _register_secrets(settings)
-    common = {"instance": instance or settings.instance_name, "role": str(role or settings.role)}
-    level = logging.getLevelNamesMapping()[settings.log.level]
-    handlers = [_stream_handler(settings.log.format, stream or sys.stderr)]
-    if settings.log.directory is not None:
-        handlers += _file_handlers(settings.log.directory)
+    common = {"instance": instance, "role": str(role)}
+    level = logging.getLevelNamesMapping()[settings.level]
+    handlers = [_stream_handler(settings.format, stream or sys.stderr)]
+    if settings.directory is not None:
+        handlers += _file_handlers(settings.directory)
     writer = LogWriter(handlers, common)
     handler = QueueingHandler(writer, lambda record: _prepared(record, common))
 
@@ -91,14 +94,6 @@ def configure_logging(
     sys.excepthook = _log_uncaught
     threading.excepthook = _log_uncaught_in_thread
     return output
-
-
-def _register_secrets(settings: Settings) -> None:
-    for secret in settings.secrets():
-        try:
-            secret.reveal()  # registers what it reveals
-        except SecretError:
-            pass  # its file went away after it was checked; whoever needs it will say so
 
 
 def _stream_handler(kind: LogFormat, stream: TextIO) -> logging.Handler:

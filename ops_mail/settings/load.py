@@ -26,6 +26,7 @@ from ops_mail.settings.model import (
     WebhookTarget,
 )
 from ops_mail.settings.problems import did_you_mean, problem_lines
+from ops_mail.settings.redaction import register_secret
 from ops_mail.settings.secret import Secret, SecretError
 from ops_mail.settings.sources import MergedSource, merged_variables
 
@@ -189,6 +190,7 @@ def _target(given: EnvironmentInput, problems: list[str]) -> WebhookTarget | Cal
     if given.webhook_url is None:
         problems.append(f"{PREFIX}WEBHOOK_URL: is required when {PREFIX}HANDLER is webhook")
         return None
+    register_secret(given.webhook_url)  # such URLs hold tokens as often as not
     return WebhookTarget(given.webhook_url, secret)
 
 
@@ -197,12 +199,13 @@ def _webhook_secret(given: EnvironmentInput, problems: list[str]) -> Secret | No
     if given.webhook_secret is not None and given.webhook_secret_file is not None:
         problems.append(_both(name))
     if given.webhook_secret is not None:
-        return Secret(name, value=given.webhook_secret)
-    if given.webhook_secret_file is None:
+        secret = Secret(name, value=given.webhook_secret)
+    elif given.webhook_secret_file is not None:
+        secret = Secret(f"{name}_FILE", path=given.webhook_secret_file)
+    else:
         return None
-    secret = Secret(f"{name}_FILE", path=given.webhook_secret_file)
     try:
-        secret.reveal()
+        secret.reveal()  # a file is readable now, and logs mask the value from now on
     except SecretError as error:
         problems.append(str(error))
     return secret

@@ -149,10 +149,11 @@ def _ca_file(given: MailboxInput, label: Label, base: Path, mistakes: list[str])
 
 def _password(given: MailboxInput, label: Label, base: Path, mistakes: list[str]) -> Secret | None:
     if given.password_file is None:
-        return Secret(label("password"), value=given.password)
-    secret = Secret(label("password_file"), path=base / given.password_file)
+        secret = Secret(label("password"), value=given.password)
+    else:
+        secret = Secret(label("password_file"), path=base / given.password_file)
     try:
-        secret.reveal()
+        secret.reveal()  # a file is readable now, and logs mask the value from now on
     except SecretError as error:
         mistakes.append(str(error))
     return secret

@@ -147,9 +147,3 @@ class Settings:
     def safe_url(self) -> str:
         """The database's URL without its password, for people."""
         return self.store.safe_url
-
-    def secrets(self) -> tuple[Secret, ...]:
-        """Every secret among the settings, so that logs can mask them from the first line on."""
-        target = self.handler.target
-        webhook = (target.secret,) if isinstance(target, WebhookTarget) and target.secret else ()
-        return (self.store.database_url, *(mailbox.password for mailbox in self.mailboxes), *webhook)

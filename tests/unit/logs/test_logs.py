@@ -37,6 +37,11 @@ def settings(**values: str) -> Settings:
     return load_settings(variables | {f"OPS_MAIL_{name}": value for name, value in values.items()}, None)
 
 
+def configure(stream: io.StringIO, **values: str) -> LogOutput:
+    loaded = settings(**values)
+    return configure_logging(loaded.log, loaded.role, loaded.instance_name, stream=stream)
+
+
 @pytest.fixture
 def stream() -> io.StringIO:
     return io.StringIO()
@@ -50,7 +55,7 @@ def start(stream: io.StringIO) -> Iterator[Start]:
     handlers = list(root.handlers)
 
     def configured(**values: str) -> LogOutput:
-        outputs.append(configure_logging(settings(**values), stream=stream))
+        outputs.append(configure(stream, **values))
         return outputs[-1]
 
     yield configured
@@ -225,7 +230,7 @@ def test_auto_is_console_on_a_terminal() -> None:
             return True
 
     terminal, before = Terminal(), list(logging.getLogger().handlers)
-    output = configure_logging(settings(LOG_FORMAT="auto"), stream=terminal)
+    output = configure(terminal, LOG_FORMAT="auto")
     try:
         structlog.get_logger("ops_mail").info("started")
         assert output.close()
@@ -330,8 +335,9 @@ import threading
 from ops_mail.logs import configure_logging
 from ops_mail.settings import load_settings
 import structlog
-configure_logging(load_settings({
-    "OPS_MAIL_ENABLED": "false", "OPS_MAIL_DATABASE_URL": "mysql+aiomysql://u:geheim-42@db/ops"}, None))
+settings = load_settings({
+    "OPS_MAIL_ENABLED": "false", "OPS_MAIL_DATABASE_URL": "mysql+aiomysql://u:geheim-42@db/ops"}, None)
+configure_logging(settings.log, "all", "node-1")
 structlog.get_logger("ops_mail").info("started")
 thread = threading.Thread(target=lambda: 1 / 0, name="helper")
 thread.start()
