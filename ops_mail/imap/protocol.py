@@ -92,6 +92,9 @@ class SessionCommand(Command):  # type: ignore[misc]  # its base has no types
 class SessionProtocol(IMAP4ClientProtocol):  # type: ignore[misc]  # its base has no types
     """One connection. The first thing that goes wrong is kept in `failure`; after it nothing is read or sent."""
 
+    pending_sync_command: SessionCommand | None
+    pending_async_commands: dict[str, SessionCommand]
+
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self.reader = ResponseReader()
@@ -221,19 +224,10 @@ class SessionProtocol(IMAP4ClientProtocol):  # type: ignore[misc]  # its base ha
 
     def _pending(self) -> SessionCommand | None:
         """The one command that runs: the session sends one at a time."""
-        if self.pending_sync_command is not None:
-            return self._ours(self.pending_sync_command)
-        command = next(iter(self.pending_async_commands.values()), None)
-        return None if command is None else self._ours(command)
+        return self.pending_sync_command or next(iter(self.pending_async_commands.values()), None)
 
     def _take_pending(self) -> SessionCommand | None:
         command = self._pending()
         self.pending_sync_command = None
         self.pending_async_commands.clear()
-        return command
-
-    @staticmethod
-    def _ours(command: object) -> SessionCommand:
-        if not isinstance(command, SessionCommand):
-            raise TypeError("only commands made by SessionProtocol.command may be executed")
         return command

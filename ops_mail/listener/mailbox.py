@@ -16,6 +16,7 @@ from ops_mail.listener.fetching import Suspects
 from ops_mail.listener.lease_keeper import keep_lease
 from ops_mail.listener.session_loop import SessionLoop
 from ops_mail.listener.tools import ListenerOptions, ListenerTools
+from ops_mail.listener.verification import Verifier
 from ops_mail.listener.waiting import end_tasks, sleep_or_stop
 from ops_mail.store import Lease
 
@@ -35,6 +36,7 @@ class MailboxListener:
         self._options = options
         self._board = Board(status, tools.metrics, tools.clock)
         self._suspects = Suspects()
+        self._verifier = Verifier(tools, options.key, options.verify_interval_seconds)
         self._name = f"listener:{options.key}"
         self._pulse = pulse_of(self._name)
         self._session_pulse = pulse_of(f"{self._name}:session")
@@ -127,7 +129,9 @@ class MailboxListener:
             )
 
     def _session_loop(self, lease: Lease) -> SessionLoop:
-        return SessionLoop(self._tools, self._options, self._board, lease, self._suspects, self._session_pulse)
+        return SessionLoop(
+            self._tools, self._options, self._board, lease, self._suspects, self._verifier, self._session_pulse
+        )
 
     async def _keep(self, lease: Lease) -> None:
         await keep_lease(

@@ -19,9 +19,13 @@ log = structlog.get_logger("ops_mail.listener")
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where the sync starts: mails with uid > last_uid and INTERNALDATE not before `earliest` are wanted."""
+    """Where the sync starts: mails with uid > last_uid and INTERNALDATE not before `earliest` are wanted.
+
+    UIDs up to `start_uid` were in the folder before IMAP_START=now.
+    """
 
     uid_validity: UidValidity
+    start_uid: Uid
     last_uid: Uid
     earliest: datetime | None
     numbering: Numbering
@@ -40,7 +44,10 @@ async def reconcile(
     anchor = await _anchor(store, session, lease.key, known, found)
     numbering = judge_numbering(known, found, anchor)
     last_uid = await _settle(store, lease, numbering, cursor, found, options)
-    return Position(found.uid_validity, last_uid, _earliest(numbering, cursor, options), numbering)
+    start_uid = max(Uid(0), cursor.start_uid) if numbering is Numbering.SAME else Uid(0)
+    if numbering is Numbering.FIRST:
+        start_uid = last_uid
+    return Position(found.uid_validity, start_uid, last_uid, _earliest(numbering, cursor, options), numbering)
 
 
 async def _anchor(store: Store, session: ImapSession, key: FolderKey, known: Known, found: Found) -> Anchor:

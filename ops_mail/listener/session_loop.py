@@ -17,6 +17,7 @@ from ops_mail.listener.reconcile import reconcile
 from ops_mail.listener.spool import Spool
 from ops_mail.listener.sync import Syncer, SyncResult
 from ops_mail.listener.tools import ListenerOptions, ListenerTools
+from ops_mail.listener.verification import Verifier
 from ops_mail.listener.waiting import Stopping, sleep_or_stop, unless_stopped
 from ops_mail.store import Lease
 
@@ -35,6 +36,7 @@ class SessionLoop:
         board: Board,
         lease: Lease,
         suspects: Suspects,
+        verifier: Verifier,
         pulse: Pulse,
     ) -> None:
         self._tools = tools
@@ -42,6 +44,7 @@ class SessionLoop:
         self._board = board
         self._lease = lease
         self._suspects = suspects
+        self._verifier = verifier
         self._pulse = pulse
         self._trust = IdleTrust()
         self._spool = Spool(tools.spool_root)
@@ -107,6 +110,8 @@ class SessionLoop:
                 return
             self._board.synced()
             self._judge_idle(waited, result)
+            if self._verifier.due:
+                await self._verifier.run(session, syncer, syncer.scope)
             waited = await self._wait(session)
             if waited is IdleOutcome.WOKEN:
                 return

@@ -15,6 +15,7 @@ from ops_mail.core.mail import Listed, MessageStatus, ParsedMail, PreparedMail
 from ops_mail.errors import ImapError, StoreRefused
 from ops_mail.imap import ImapSession, Refused
 from ops_mail.listener.board import Board
+from ops_mail.listener.comparison import Scope
 from ops_mail.listener.fetching import Suspects, fetch
 from ops_mail.listener.reconcile import Position
 from ops_mail.listener.spool import Spool
@@ -62,8 +63,15 @@ class Syncer:
         self._pulse = pulse
         self._uid_validity = position.uid_validity
         self._earliest = position.earliest
+        self._start_uid = position.start_uid
         self.last_uid = position.last_uid
         self._hint_at: float | None = None
+        self._new_rows = 0
+
+    @property
+    def scope(self) -> Scope:
+        """Which mails should have a row by now."""
+        return Scope(self._uid_validity, self._start_uid, self.last_uid, self._earliest)
 
     async def run(self) -> SyncResult:
         """Land everything new. Raises ImapError, StoreError or OSError; what was landed stays landed."""
@@ -81,6 +89,15 @@ class Syncer:
                 return SyncResult(found, hinted, drained=False)
             if listing.complete and self._session.hint_at is None:
                 return SyncResult(found, hinted, drained=True)
+
+    async def land_missing(self, mails: Sequence[Listed]) -> int:
+        """Land mails from before the cursor; how many rows were new. Raises ImapError, StoreError or OSError."""
+        before = self._new_rows
+        for batch in plan_batches(mails, self._options.limits, self._suspects):
+            if self._tools.stop.is_set():
+                break
+            await self._process_batch(batch)
+        return self._new_rows - before
 
     async def _process(self, entries: Sequence[Listed], behind_these: int) -> None:
         wanted = [mail for mail in entries if self._earliest is None or mail.internal_date >= self._earliest]
@@ -136,9 +153,11 @@ class Syncer:
 
     async def _land(self, mails: list[PreparedMail], advance_to: Uid) -> None:
         now = self._tools.clock.now()
+        advance_to = max(advance_to, self.last_uid)  # what was missing lies before the cursor
         batch = LandingBatch(self._uid_validity, tuple(mails), advance_to, now)
         result = await self._tools.store.land(self._lease, batch)
         self.last_uid = advance_to
+        self._new_rows += result.landed
         self._board.landed(mails, self._latency_seconds())
         if result.rekeyed or result.duplicates:
             log.info("already_known", rekeyed=result.rekeyed, duplicates=result.duplicates, last_uid=advance_to)

@@ -50,7 +50,7 @@ class ListenerTools:
 @dataclass(frozen=True, slots=True)
 class ListenerOptions:
     """One mailbox. `start_now`: only mail that arrives after the first start counts; `start_date`: only mail whose
-    INTERNALDATE is not before it. `drain_seconds`: how long a batch in flight may still take after a stop."""
+    INTERNALDATE is not before it. `verify_interval_seconds` 0 = never. `drain_seconds`: how long a batch in flight may still take after a stop."""
 
     key: FolderKey
     session: SessionOptions
@@ -60,5 +60,6 @@ class ListenerOptions:
     backoff: BackoffPolicy
     limits: BatchLimits
     drain_seconds: float
+    verify_interval_seconds: float
     start_now: bool = False
     start_date: datetime | None = None

@@ -14,7 +14,7 @@ from ops_mail.core.repeats import RepeatLimiter
 from ops_mail.core.status import ProcessStatus
 from ops_mail.errors import StoreError
 from ops_mail.metrics import Metrics
-from ops_mail.store import SchemaCondition, Store
+from ops_mail.store import SchemaStatus, Store
 
 log = structlog.get_logger("ops_mail.database")
 
@@ -77,9 +77,10 @@ class DatabaseWatch:
             log.info("schema_ready", applied=applied)
         else:
             state = await self._store.schema_state()
-            if state.condition is not SchemaCondition.CURRENT:
+            # Ahead is fine: a newer version has migrated during a rolling upgrade, and migrations only add.
+            if state.status in (SchemaStatus.BEHIND, SchemaStatus.MISSING):
                 raise StoreError(
-                    f"the schema is {state.condition} and OPS_MAIL_AUTO_MIGRATE is false: run `ops-mail migrate`"
+                    f"the schema is {state.status} and OPS_MAIL_AUTO_MIGRATE is false: run `ops-mail migrate`"
                 )
         self._schema_ready.set()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from datetime import datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.gc_collector import GCCollector
@@ -67,6 +68,20 @@ class Metrics:
             "event_loop_lag_seconds", "How late the event loop came back to a timer.", (), _LAG_BUCKETS
         )
         self.db_errors = counter("db_errors", "Database calls that failed.")
+
+        self.verify_missing_messages = gauge(
+            "verify_missing_messages", "Mails on the server without a row, at the last comparison.", _MAILBOX
+        )
+        self.verify_recovered = counter("verify_recovered", "Missing mails landed after a comparison.", _MAILBOX)
+        self.last_verify_timestamp_seconds = gauge(
+            "last_verify_timestamp_seconds", "Unix time of the last whole comparison with the server.", _MAILBOX
+        )
+
+    def verified(self, mailbox: str, missing: int, recovered: int, at: datetime) -> None:
+        """One whole comparison of a folder with the tables."""
+        self.verify_missing_messages.labels(mailbox=mailbox).set(missing - recovered)
+        self.verify_recovered.labels(mailbox=mailbox).inc(recovered)
+        self.last_verify_timestamp_seconds.labels(mailbox=mailbox).set(at.timestamp())
 
     def describe_build(self, role: str) -> None:
         """Fill `build_info`."""
