@@ -1,0 +1,144 @@
+"""The commands and their options.
+
+What a command needs is imported inside it, so that `parse` and `--help` start fast.
+"""
+
+# ruff: noqa: PLC0415 - as said above
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import traceback
+from enum import IntEnum
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from ops_mail import __version__
+from ops_mail.errors import ConfigError, OpsMailError
+
+
+class ExitCode(IntEnum):
+    """What a command's exit says; 78 is EX_CONFIG of sysexits.h."""
+
+    OK = 0
+    NO = 1
+    USAGE = 2
+    CONFIGURATION = 78
+
+
+app = typer.Typer(
+    name="ops-mail",
+    help="Every mail of an IMAP folder lands exactly once in your own tables, live.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,  # its tracebacks show local variables, and so secrets
+    context_settings={"help_option_names": ["-h", "--help"]},
+    add_completion=False,
+)
+
+_Json = Annotated[bool, typer.Option("--json", help="One JSON object for machines instead of a table.")]
+
+
+def main() -> NoReturn:
+    """Runs the command line and exits: 0 ok, 1 the answer is no or it failed, 2 usage, 78 configuration."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a letter must not stop a command
+    try:
+        app()
+    except ConfigError as error:
+        for problem in error.problems:
+            _say(problem)
+        sys.exit(ExitCode.CONFIGURATION)
+    except OpsMailError as error:
+        _say(str(error))
+    except BrokenPipeError:
+        # The reader has gone (`… | head`); at exit Python would try to flush, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Exception:  # noqa: BLE001 - the outermost level: a bug is told without the secrets in its traceback
+        from ops_mail.settings import redact
+
+        _say(redact(traceback.format_exc()))
+    sys.exit(ExitCode.NO)
+
+
+def _say(text: str) -> None:
+    from ops_mail.cli.terminal import printable
+
+    sys.stderr.write("\n".join(printable(line) for line in text.split("\n")) + "\n")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"ops-mail {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Settings are read from the environment and from .env (OPS_MAIL_…)."""
+
+
+@app.command()
+def run() -> None:
+    """Listen to the mailboxes, land and handle every mail, until a signal."""
+    from ops_mail.settings import load_settings
+
+    settings = load_settings()
+    from ops_mail import app as process
+
+    raise typer.Exit(process.run(settings))
+
+
+@app.command()
+def check(*, json: _Json = False) -> None:
+    """Try everything that running needs and tell what to do about it. Changes nothing anywhere."""
+    from ops_mail.cli.check import check_command
+
+    raise typer.Exit(check_command(as_json=json))
+
+
+@app.command()
+def migrate() -> None:
+    """Bring the database's tables up to date."""
+    from ops_mail.cli.migrate import migrate_command
+
+    raise typer.Exit(migrate_command())
+
+
+@app.command()
+def status(*, json: _Json = False) -> None:
+    """Show each mailbox and each living instance, from the database alone. Exit code 1 when a mailbox is not ready."""
+    from ops_mail.cli.status import status_command
+
+    raise typer.Exit(status_command(as_json=json))
+
+
+@app.command()
+def parse(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE…", help="Mails as they came (.eml); - is standard input.")
+    ],
+    *,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object a line, in the order of the files.")] = False,
+) -> None:
+    """Show how mails would land. Needs no settings and no database."""
+    from ops_mail.cli.parse import parse_command
+
+    raise typer.Exit(parse_command(files, as_json=json))
+
+
+@app.command()
+def demo() -> None:
+    """Run all of it on an embedded IMAP server and SQLite; nothing to configure."""
+    from ops_mail.cli.demo import demo_command
+
+    raise typer.Exit(demo_command())
