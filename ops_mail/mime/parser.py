@@ -1,110 +1,175 @@
-"""Bytes to record, pure: no clock, no I/O."""
+"""Bytes of a mail → its record. Pure: nothing is opened, fetched or awaited."""
 
 from __future__ import annotations
 
-import email
-import email.policy
-from datetime import UTC, datetime
-from email.header import decode_header
-from email.message import Message
-from email.utils import getaddresses, parsedate_to_datetime
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from ops_mail.core.mail import Address, Attachment, ParsedMail
+from ops_mail.mime.addresses import read_addresses
+from ops_mail.mime.attachments import read_attachments
+from ops_mail.mime.bodies import choose
+from ops_mail.mime.dates import read_date
 from ops_mail.mime.defects import Defect
+from ops_mail.mime.fields import HeaderBlock, read_fields
+from ops_mail.mime.labels import codec_for
 from ops_mail.mime.limits import ParseLimits
+from ops_mail.mime.notes import Notes, TimeLimit
+from ops_mail.mime.texts import read_texts
+from ops_mail.mime.tree import Part, read_tree
+from ops_mail.mime.words import decode_value
 
-_FALLBACK = "utf-8"
+_DEFAULT_LIMITS = ParseLimits()
 
 
-def parse_mail(raw: bytes, limits: ParseLimits = ParseLimits()) -> ParsedMail:
-    """The record of a mail; never raises, whatever the bytes."""
-    del limits
+@dataclass(slots=True)
+class _Draft:
+    """The record as far as it is known; each step fills in its part, so that running out of time loses the rest only."""
+
+    message_id: str | None = None
+    subject: str = ""
+    sender: tuple[Address, ...] = ()
+    to_addrs: tuple[Address, ...] = ()
+    cc_addrs: tuple[Address, ...] = ()
+    reply_to: str | None = None
+    return_path: str | None = None
+    auth_results: str | None = None
+    sent_at: datetime | None = None
+    text_body: str | None = None
+    html_body: str | None = None
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    attachments: list[Attachment] = field(default_factory=list)
+
+    def record(self, defects: tuple[str, ...]) -> ParsedMail:
+        first = next((address for address in self.sender if "@" in address.addr), None)
+        first = first or (self.sender[0] if self.sender else Address("", ""))
+        return ParsedMail(
+            message_id=self.message_id,
+            subject=self.subject,
+            from_name=first.name,
+            from_addr=first.addr,
+            to_addrs=self.to_addrs,
+            cc_addrs=self.cc_addrs,
+            reply_to=self.reply_to,
+            return_path=self.return_path,
+            auth_results=self.auth_results,
+            sent_at=self.sent_at,
+            text_body=self.text_body,
+            html_body=self.html_body,
+            headers=tuple(self.headers),
+            attachments=tuple(self.attachments),
+            defects=defects,
+        )
+
+
+def parse_mail(raw: bytes, limits: ParseLimits = _DEFAULT_LIMITS) -> ParsedMail:
+    """The record of a mail, as a good mail client shows it. Never raises, whatever the bytes; bounded by `limits`.
+
+    Every shortfall is a code in `defects` (see `ops_mail.mime.defects`).
+    """
+    notes = Notes(limits)
+    draft = _Draft()
     try:
-        return _record(email.message_from_bytes(raw, policy=email.policy.compat32))
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return ParsedMail(defects=(Defect.PARSER_FAILED,))
+        tree = read_tree(raw, notes)
+        notes.hint = _declared_charset(tree)
+        _read_header(tree.header, draft, notes)
+        chosen = choose(tree, notes)
+        wrapped = read_attachments(chosen.attachments, draft.attachments, notes)
+        draft.text_body, draft.html_body = read_texts(chosen, wrapped, draft.attachments, notes)
+    except TimeLimit:
+        notes.expired = True
+    except ZeroDivisionError:  # noqa: BLE001 - promise P4: a fault of the parser must not keep a mail from landing
+        notes.add_last(Defect.PARSER_FAILED)
+    if notes.expired:
+        notes.add_last(Defect.TIME_LIMIT)
+    return draft.record(notes.defects())
 
 
-def parse_header_only(raw_header: bytes) -> ParsedMail:
-    """The record of a mail of which only the header block is known (oversize)."""
-    return parse_mail(raw_header)
-
-
-def _record(message: Message) -> ParsedMail:
-    defects: list[str] = []
-    text: str | None = None
-    html: str | None = None
-    attachments: list[Attachment] = []
-    for part in message.walk():
-        if part.is_multipart():
-            continue
-        content = part.get_payload(decode=True)
-        content = content if isinstance(content, bytes) else b""
-        kind, disposition = part.get_content_type(), part.get_content_disposition()
-        name = part.get_filename()
-        name = None if name is None else _decoded(name)
-        if disposition != "attachment" and name is None and kind == "text/plain" and text is None:
-            text = _text(content, part)
-        elif disposition != "attachment" and name is None and kind == "text/html" and html is None:
-            html = _text(content, part)
-        else:
-            base = None if name is None else name.replace("\\", "/").rsplit("/", 1)[-1]
-            attachments.append(Attachment(base, name, kind, disposition, part.get("Content-ID"), content))
-    headers = tuple((name, _decoded(value)) for name, value in message.items())
-    sender = _addresses(message, "From")
-    return ParsedMail(
-        message_id=_first(headers, "message-id"),
-        subject=_first(headers, "subject") or "",
-        from_name=sender[0].name if sender else "",
-        from_addr=sender[0].addr if sender else "",
-        to_addrs=_addresses(message, "To"),
-        cc_addrs=_addresses(message, "Cc"),
-        reply_to=_first(headers, "reply-to"),
-        return_path=_first(headers, "return-path"),
-        auth_results=_first(headers, "authentication-results"),
-        sent_at=_date(_first(headers, "date"), defects),
-        text_body=text,
-        html_body=html,
-        headers=headers,
-        attachments=tuple(attachments),
-        defects=tuple(defects),
-    )
-
-
-def _decoded(value: object) -> str:
-    parts: list[str] = []
-    for piece, charset in decode_header(str(value)):
-        parts.append(piece if isinstance(piece, str) else _lenient(piece, charset))
-    return "".join(parts).encode("utf-8", "replace").decode("utf-8", "replace")
-
-
-def _lenient(content: bytes, charset: str | None) -> str:
+def parse_header_only(raw_header: bytes, limits: ParseLimits = _DEFAULT_LIMITS) -> ParsedMail:
+    """The record of a mail of which only the header block is known (oversize): no texts, no attachments."""
+    notes = Notes(limits)
+    draft = _Draft()
     try:
-        return content.decode(charset or _FALLBACK, "replace")
-    except LookupError:
-        return content.decode(_FALLBACK, "replace")
+        header = read_fields(raw_header, 0, len(raw_header), (), notes, top=True)
+        _read_header(header, draft, notes)
+    except TimeLimit:
+        notes.add_last(Defect.TIME_LIMIT)
+    except Exception:  # noqa: BLE001 - as above
+        notes.add_last(Defect.PARSER_FAILED)
+    return draft.record(notes.defects())
 
 
-def _text(content: bytes, part: Message) -> str:
-    charset = part.get_content_charset()
-    return _lenient(content, charset).encode("utf-8", "replace").decode("utf-8")
+def _declared_charset(tree: Part) -> str | None:
+    """The charset of the first text part: raw 8-bit headers are likely to be in the same one."""
+    stack = [tree]
+    for _ in range(20):
+        if not stack:
+            break
+        part = stack.pop(0)
+        label = part.parameters.plain("charset")
+        codec = None if label is None else codec_for(label)
+        if codec is not None and codec not in ("ascii", "utf_8"):
+            return codec
+        stack[:0] = part.children
+    return None
 
 
-def _first(headers: tuple[tuple[str, str], ...], name: str) -> str | None:
-    return next((value for key, value in headers if key.lower() == name), None)
+def _read_header(header: HeaderBlock, draft: _Draft, notes: Notes) -> None:
+    by_name: dict[str, list[bytes]] = {}
+    for index, (name, value) in enumerate(header.fields):
+        if index % 64 == 63:
+            notes.check_time()
+        draft.headers.append((name, decode_value(value, notes)))
+        by_name.setdefault(name.lower(), []).append(value)
+    _note_repeated(by_name, notes)
+    draft.subject = _text(by_name, "subject", notes) or ""
+    draft.message_id = _identifier(_text(by_name, "message-id", notes))
+    draft.sender = _addresses(by_name, "from", notes)
+    if not draft.sender:
+        notes.add(Defect.NO_FROM)
+        draft.sender = _addresses(by_name, "sender", notes)
+    date = _text(by_name, "date", notes)
+    if date is None or not date.strip():
+        notes.add(Defect.NO_DATE)
+    else:
+        draft.sent_at = read_date(date, notes)
+    draft.return_path = _text(by_name, "return-path", notes)
+    draft.reply_to = _text(by_name, "reply-to", notes)
+    draft.auth_results = "\n".join(decode_value(value, notes) for value in by_name.get("authentication-results", ())) or None
+    draft.to_addrs = _addresses(by_name, "to", notes)
+    draft.cc_addrs = _addresses(by_name, "cc", notes)
 
 
-def _addresses(message: Message, name: str) -> tuple[Address, ...]:
-    pairs = getaddresses([str(value) for value in message.get_all(name, [])])
-    return tuple(Address(_decoded(display), addr) for display, addr in pairs)
+def _note_repeated(by_name: dict[str, list[bytes]], notes: Notes) -> None:
+    for name in ("from", "to", "cc", "subject", "date", "message-id", "reply-to", "sender", "content-type"):
+        if len(by_name.get(name, ())) > 1:
+            notes.add(Defect.REPEATED_FIELD, name)
 
 
-def _date(value: str | None, defects: list[str]) -> datetime | None:
-    if value is None:
+def _text(by_name: dict[str, list[bytes]], name: str, notes: Notes) -> str | None:
+    """The first field of that name that says anything."""
+    values = by_name.get(name)
+    if not values:
         return None
-    try:
-        when = parsedate_to_datetime(value)
-        return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError, TypeError):
-        defects.append(Defect.BAD_DATE)
+    value = next((value for value in values if value.strip()), values[0])
+    return decode_value(value, notes).strip()
+
+
+def _identifier(text: str | None) -> str | None:
+    """A message id without its angle brackets."""
+    if not text:
         return None
+    begin, end = text.find("<"), text.find(">")
+    inner = text[begin + 1 : end] if 0 <= begin < end else text.strip("<>")
+    return inner.strip() or None
+
+
+def _addresses(by_name: dict[str, list[bytes]], name: str, notes: Notes) -> tuple[Address, ...]:
+    found: list[Address] = []
+    for value in by_name.get(name, ()):
+        limit = notes.limits.max_addresses - len(found)
+        if limit <= 0:
+            notes.add(Defect.ADDRESS_LIMIT)
+            break
+        found += read_addresses(value, notes, limit)
+    return tuple(found)

@@ -1,0 +1,237 @@
+"""Address lists (RFC 5322 section 3.4 with the obsolete forms, RFC 6532), read as leniently as mail clients do."""
+
+from __future__ import annotations
+
+import re
+
+from ops_mail.core.mail import Address
+from ops_mail.mime.defects import Defect
+from ops_mail.mime.notes import Notes
+from ops_mail.mime.words import decode_value
+
+_SIMPLE = re.compile(rb'(?:"([^"\\\r\n]*+)"|([^"\\<>(),:;@\[\]]*+))[ \t]*+<([^\s<>()\[\]",:;@\\]++@[^\s<>()\[\]",:;@\\]++)>')
+_BARE = re.compile(rb"[^\s<>()\[\]\",:;@\\=]++@[^\s<>()\[\]\",:;@\\=]++")
+_TOKEN = re.compile(
+    rb"(?P<space>[ \t\r\n]++)"
+    rb"|(?P<word>=\?[^?\s]{0,70}\?[bBqQ]\?[^?]*+\?=)"
+    rb"|(?P<literal>\[[^\[\]\\\r\n,<>]*+\])"
+    rb'|(?P<atom>[^\s()<>\[\],;:@"\\]++)'
+    rb"|(?P<special>.)",
+    re.DOTALL,
+)
+_QUOTED = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_QUOTED_PAIR = re.compile(rb"\\(.)", re.DOTALL)
+_COMMENT_PIECE = re.compile(rb"[^()\\]++|\\.|[()]|\\\Z", re.DOTALL)
+_INNER = re.compile(r"<\s*([^\s<>]+@[^\s<>]+)\s*>")
+_LOOKS_LIKE = re.compile(r"[^\s<>,;:\"()]+@[^\s<>,;:\"()]+\Z")
+
+
+def read_addresses(value: bytes, notes: Notes, limit: int) -> list[Address]:
+    """The mailboxes of an address header, groups flattened, names decoded. Never raises; linear; at most `limit`."""
+    simple = _SIMPLE.fullmatch(value.strip())
+    if simple is not None and b"=?" not in simple[3]:
+        name = simple[1] if simple[1] is not None else simple[2]
+        return [Address(_name(name.strip(), notes), _addr(simple[3], notes))]
+    if _BARE.fullmatch(value):
+        return [Address("", _addr(value, notes))]
+    return _Reader(value, notes, limit).read()
+
+
+def _name(value: bytes, notes: Notes) -> str:
+    return " ".join(decode_value(value, notes).split()) if value else ""
+
+
+def _addr(value: bytes, notes: Notes) -> str:
+    return decode_value(value, notes)
+
+
+class _Reader:
+    """One pass over the tokens. What stands before "<" is the name; without "<" the whole entry is the address."""
+
+    def __init__(self, value: bytes, notes: Notes, limit: int) -> None:
+        self._value = value
+        self._notes = notes
+        self._limit = limit
+        self._found: list[Address] = []
+        self._phrase: list[bytes] = []  # tokens of the entry outside the angle brackets, space as b" "
+        self._angle: list[bytes] | None = None  # tokens within them
+        self._comments: list[bytes] = []
+        self._in_angle = False
+        self._comments_close = True
+        self._quotes_close = True
+
+    def read(self) -> list[Address]:
+        position = 0
+        steps = 0
+        while position < len(self._value):
+            steps += 1
+            if steps % 1024 == 0:
+                self._notes.check_time()
+                if len(self._found) >= self._limit:
+                    break
+            match = _TOKEN.match(self._value, position)
+            if match is None:
+                break
+            position = match.end()
+            if match.lastgroup == "special":
+                position = self._special(match[0], position)
+            elif match.lastgroup == "space":
+                self._tokens().append(b" ")
+            else:
+                self._tokens().append(match[0])
+        self._finish()
+        if len(self._found) > self._limit:
+            self._notes.add(Defect.ADDRESS_LIMIT)
+        return self._found[: self._limit]
+
+    def _tokens(self) -> list[bytes]:
+        return self._angle if self._in_angle and self._angle is not None else self._phrase
+
+    def _special(self, char: bytes, position: int) -> int:
+        if char == b"(":
+            return self._comment(position)
+        if char == b'"':
+            return self._quote(position)
+        if char == b"<" and not self._in_angle:
+            if self._angle is not None and any(token.strip() for token in self._phrase_after_angle()):
+                self._finish()  # "A <a@x> B <b@x>": the comma is missing
+            self._angle, self._in_angle = [], True
+            self._angle_at = len(self._phrase)
+        elif char == b">" and self._in_angle:
+            self._in_angle = False
+        elif char in b",;":
+            if self._in_angle and b">" in self._value[position : position + 320] and self._is_route():
+                self._tokens().append(char)  # <@one,@two:user@host>: an obsolete route
+            else:
+                self._finish()
+        elif char == b":" and not self._in_angle and self._angle is None and not self._has_at(self._phrase):
+            self._phrase, self._comments = [], []  # the name of a group
+        else:
+            self._tokens().append(char)
+        return position
+
+    def _phrase_after_angle(self) -> list[bytes]:
+        return self._phrase[self._angle_at :]
+
+    def _is_route(self) -> bool:
+        return bool(self._angle) and self._angle is not None and self._angle[0] == b"@"
+
+    @staticmethod
+    def _has_at(tokens: list[bytes]) -> bool:
+        return b"@" in tokens
+
+    def _quote(self, position: int) -> int:
+        """A quote that never closes is a plain character; that too is found out only once."""
+        match = _QUOTED.match(self._value, position - 1) if self._quotes_close else None
+        if match is None:
+            self._quotes_close = False
+            return position
+        self._tokens().append(match[0])
+        return match.end()
+
+    def _comment(self, position: int) -> int:
+        """Comments nest. One that never closes is no comment; that is found out only once in a header."""
+        if not self._comments_close:
+            self._tokens().append(b"(")
+            return position
+        depth, begin = 1, position
+        for piece in _COMMENT_PIECE.finditer(self._value, position):
+            if piece[0] == b"(":
+                depth += 1
+            elif piece[0] == b")":
+                depth -= 1
+                if depth == 0:
+                    self._comments.append(_QUOTED_PAIR.sub(rb"\1", self._value[begin : piece.start()]))
+                    return piece.end()
+        self._comments_close = False
+        self._tokens().append(b"(")
+        return position
+
+    def _finish(self) -> None:
+        phrase, angle = self._phrase, self._angle
+        comments = self._comments
+        self._phrase, self._angle, self._comments, self._in_angle = [], None, [], False
+        if angle is not None:
+            self._add(self._display(phrase) or self._display(comments), self._spec(angle))
+        elif self._has_at(phrase):
+            self._add(self._display(comments), *self._bare(phrase))
+        elif any(token.strip() for token in phrase):
+            self._without_at(phrase)
+
+    def _add(self, name: str, addr: str, extra_name: str = "") -> None:
+        if "@" not in addr:
+            inner = _INNER.search(name)
+            if inner is not None and len(name) < 2000:  # the whole address was put into one encoded word
+                addr, name = inner[1], name[: inner.start()].strip().strip('"')
+            elif addr == "" and _LOOKS_LIKE.match(name) and len(name) < 2000:
+                addr, name = name, ""
+        if not name and not addr:
+            return
+        if "@" not in addr:
+            self._notes.add(Defect.BAD_ADDRESS)
+        self._found.append(Address(extra_name or name, addr))
+
+    def _display(self, tokens: list[bytes]) -> str:
+        return _name(b"".join(_unquoted(token) for token in tokens).strip(), self._notes)
+
+    def _spec(self, tokens: list[bytes]) -> str:
+        """The address between the angle brackets: route and white space dropped, quotes kept."""
+        kept = [token for token in tokens if token != b" "]
+        if kept[:1] == [b"@"] and b":" in kept:
+            kept = kept[kept.index(b":") + 1 :]
+        spec = b"".join(kept)
+        if spec[:7].lower() == b"mailto:":
+            spec = spec[7:]
+        if len(kept) == 1 and spec[:1] == b'"' and b"@" in spec:  # <"user@host">
+            spec = _unquoted(spec)
+        return _addr(spec, self._notes)
+
+    def _bare(self, tokens: list[bytes]) -> tuple[str, str]:
+        """An address without brackets, maybe with words around it ("Name user@host"): (addr, name)."""
+        at = tokens.index(b"@")
+        left, right = at, at + 1
+        while left > 0 and tokens[left - 1] == b" ":
+            left -= 1
+        local_end = left
+        while left > 0 and tokens[left - 1] != b" ":
+            left -= 1
+        while right < len(tokens) and tokens[right] == b" ":
+            right += 1
+        domain_begin = right
+        while right < len(tokens) and tokens[right] not in (b" ", b"@"):
+            right += 1
+        # "john . doe @ example . org" (obsolete): dots join what stands around them.
+        while tokens[right : right + 1] == [b" "] and _dotted(tokens, right - 1, right + 1):
+            right += 2
+        while left > 1 and _dotted(tokens, left - 2, left):
+            left -= 2
+        local = b"".join(token for token in tokens[left:local_end] if token != b" ")
+        domain = b"".join(token for token in tokens[domain_begin:right] if token != b" ")
+        name = self._display(tokens[:left] + [b" "] + tokens[right:])
+        if local == b"" and domain == b"":
+            self._notes.add(Defect.BAD_ADDRESS)
+        return _addr(local + b"@" + domain, self._notes), name
+
+    def _without_at(self, tokens: list[bytes]) -> None:
+        text = self._display(tokens)
+        inner = _INNER.search(text) if len(text) < 2000 else None
+        if inner is not None:  # the whole address was encoded or quoted
+            self._add(text, "")
+        elif _LOOKS_LIKE.match(text) and len(text) < 2000:
+            self._found.append(Address("", text))
+        elif len([token for token in tokens if token != b" "]) == 1 and tokens and not text.startswith("=?"):
+            self._notes.add(Defect.BAD_ADDRESS)
+            self._found.append(Address("", text))  # a local user: "root"
+        else:
+            self._notes.add(Defect.BAD_ADDRESS)
+            self._found.append(Address(text, ""))
+
+
+def _dotted(tokens: list[bytes], before: int, after: int) -> bool:
+    return after < len(tokens) and (tokens[before].endswith(b".") or tokens[after].startswith(b"."))
+
+
+def _unquoted(token: bytes) -> bytes:
+    if token[:1] == b'"' and token[-1:] == b'"' and len(token) > 1:
+        return _QUOTED_PAIR.sub(rb"\1", token[1:-1])
+    return token

@@ -1,0 +1,201 @@
+"""Guessing the charset of bytes that say nothing, or nothing true, about theirs.
+
+UTF-8 proves itself. The double-byte charsets of East Asia are told apart by how common the characters are that each
+reading gives, since their byte ranges overlap nearly wholly: GB18030 "decodes" most Big5, EUC-KR and even Latin-1 text.
+What is left is a single-byte charset, told by its letters.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SAMPLE = 6000
+_HIGH = re.compile(rb"[\x80-\xff]")
+_NON_ASCII_RUN = re.compile(rb"[^\x00-\x7f](?:[^\x00-\x7f]|[\x40-\x7e](?=[^\x00-\x7f]))*.?", re.DOTALL)
+_ISO_2022 = re.compile(rb"\x1b(?:\$[@B]|\$\([@BD]|\([IJ]|\$\)C)")
+# Evidence that a valid UTF-8 reading is no accident: about 1 in 8 pairs of another charset looks like one by chance.
+_UTF_8_WIDE = re.compile(rb"[\xe0-\xf4][\x80-\xbf]{2,3}")
+
+_CYRILLIC_COMMON = frozenset("оеаинтсрвлкмдпуяыьгзбчйхжшю ")
+_SINGLE_BYTE: tuple[tuple[str, frozenset[str]], ...] = (
+    ("cp1251", frozenset("оеаинтсрвлкмдпуяыьгзбчйхжшюіїєОЕАИНТСРВЛКМДПУЯГЗБЧЙХЖШЮ")),
+    ("koi8_r", frozenset("оеаинтсрвлкмдпуяыьгзбчйхжшюОЕАИНТСРВЛКМДПУЯГЗБЧЙХЖШЮ")),
+    ("iso8859_5", frozenset("оеаинтсрвлкмдпуяыьгзбчйхжшюОЕАИНТСРВЛКМДПУЯГЗБЧЙХЖШЮ")),
+    ("cp866", frozenset("оеаинтсрвлкмдпуяыьгзбчйхжшюОЕАИНТСРВЛКМДПУЯГЗБЧЙХЖШЮ")),
+    ("cp1253", frozenset("αοιετνσηρπκλυμςωγδχθφβξζάέήίόύώΑΟΙΕΤΝΣΗΡΠΚΛΥΜ")),
+    ("cp1255", frozenset("אבגדהוזחטיךכלםמןנסעףפץצקרשת")),
+    ("cp1256", frozenset("ابتثجحخدذرزسشصضطظعغفقكلمنهويةىأإ")),
+    ("cp874", frozenset("กขคงจฉชซญฎฐณดตถทธนบปผฝพฟภมยรลวศษสหอะัาำิีึืุูเแโใไ็่้๊๋์ๆฯ")),
+)
+_LATIN_COMMON = frozenset("äöüßÄÖÜéèêëàâáãåæçíìîïñóòôõøúùûýÿÅÆÇÉÈÊØÓÑÍÁÀ€„“”’‘–—…•«»°©®´¿¡£§ ")
+_CENTRAL_COMMON = frozenset("ąćęłńóśźżĄĆĘŁŚŹŻáčďéěíňřšťúůýžČŘŠŽőűŐŰăâîșțşţđ„”–")
+
+
+def is_utf8(data: bytes) -> bool:
+    """Valid UTF-8, but for a last character that was cut off."""
+    try:
+        data.decode("utf_8")
+    except UnicodeDecodeError as error:
+        return error.end >= len(data) and error.reason == "unexpected end of data" and error.start > 0 and _any_high(data, error.start)
+    return True
+
+
+def _any_high(data: bytes, end: int) -> bool:
+    return _HIGH.search(data, 0, end) is not None
+
+
+def utf8_is_certain(data: bytes) -> bool:
+    """Valid UTF-8 with so many multi-byte characters that no other charset reads like that by chance."""
+    sample = data[:65536]
+    wide = len(_UTF_8_WIDE.findall(sample))
+    if wide < 2 and len(_HIGH.findall(sample)) < 8:
+        return False
+    return is_utf8(data)
+
+
+def detect(data: bytes, hint: str | None = None) -> str:
+    """The Python codec that reads `data` best; `hint` is what the mail names elsewhere. Always names one."""
+    if data.isascii():
+        return "iso2022_jp" if b"\x1b$" in data and _ISO_2022.search(data) else "ascii"
+    if is_utf8(data):
+        return "utf_8"
+    sample = _sample(data)
+    east_asian = _east_asian(sample)
+    if hint is not None and hint not in ("ascii", "utf_8") and _fits(sample, hint, east_asian):
+        return hint
+    return east_asian or _single_byte(sample)
+
+
+def _sample(data: bytes) -> bytes:
+    """The non-ASCII runs, each with the byte after it that may be its second half."""
+    if len(data) <= _SAMPLE:
+        return data
+    pieces: list[bytes] = []
+    size = 0
+    for match in _NON_ASCII_RUN.finditer(data, 0, 40 * _SAMPLE):
+        pieces.append(match[0])
+        size += len(match[0]) + 1
+        if size > _SAMPLE:
+            break
+    return b" ".join(pieces)[: 2 * _SAMPLE]
+
+
+def _fits(sample: bytes, codec: str, east_asian: str | None) -> bool:
+    if east_asian is not None and east_asian != codec:
+        return False
+    try:
+        sample.decode(codec)
+    except UnicodeDecodeError:
+        return codec.startswith(("cp125", "iso8859")) and east_asian is None
+    return codec not in _RANGES or east_asian == codec
+
+
+def _east_asian(sample: bytes) -> str | None:
+    best, best_score = None, 0.6
+    for codec in _RANGES:
+        score = _common_share(sample, codec)
+        if score > best_score:
+            best, best_score = codec, score
+    return best
+
+
+def _common_share(sample: bytes, codec: str) -> float:
+    """How many of the non-ASCII characters are common ones in this reading, 0 to 1; 0 when it is impossible."""
+    try:
+        text = sample.decode(codec)
+    except UnicodeDecodeError as error:
+        if error.start < len(sample) - 4:
+            return 0.0
+        text = sample[: error.start].decode(codec)
+    wide = [char for char in text if char > "\x7f"]
+    if not wide:
+        return 0.0
+    return _RANGES[codec](wide) / len(wide)
+
+
+def _gb_common(chars: list[str]) -> float:
+    score = 0.0
+    for char in chars:
+        try:
+            lead = char.encode("gb2312")[0]
+        except UnicodeEncodeError:
+            continue
+        # Level 1 (B0 to D7) holds the 3,755 common characters; A1 and A3 punctuation and full-width forms.
+        score += 1.0 if 0xB0 <= lead <= 0xD7 or lead in (0xA1, 0xA3) else 0.3
+    return score
+
+
+def _big5_common(chars: list[str]) -> float:
+    score = 0.0
+    for char in chars:
+        try:
+            lead = char.encode("big5")[0]
+        except UnicodeEncodeError:
+            continue
+        score += 1.0 if 0xA4 <= lead <= 0xC6 or lead in (0xA1, 0xA2) else 0.3
+    return score
+
+
+def _hangul(chars: list[str]) -> float:
+    score = sum(1.0 for char in chars if "\uac00" <= char <= "\ud7a3" and _in_ksx1001(char))
+    # Chinese text reads as Hangul in part (lead bytes B0 to C8): only nearly pure Hangul of some length is Korean.
+    return score * 1.01 if len(chars) >= 5 and score >= 0.92 * len(chars) else score * 0.5
+
+
+def _in_ksx1001(char: str) -> bool:
+    try:
+        char.encode("euc_kr")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _japanese(chars: list[str]) -> float:
+    kana = sum(1 for char in chars if "\u3041" <= char <= "\u30fc")
+    half_width = sum(1 for char in chars if "\uff61" <= char <= "\uff9f")
+    if kana < 0.2 * len(chars) or half_width > 0.2 * len(chars):
+        return 0.0
+    han = sum(1 for char in chars if "\u4e00" <= char <= "\u9fff")
+    forms = sum(1 for char in chars if "\u3000" <= char <= "\u3020" or "\uff01" <= char <= "\uff5e")
+    return 1.02 * (kana + han + forms)
+
+
+_RANGES = {"gb18030": _gb_common, "big5hkscs": _big5_common, "cp949": _hangul, "euc_jp": _japanese, "cp932": _japanese}
+
+
+def _single_byte(sample: bytes) -> str:
+    best, best_score = "cp1252", _letter_score(sample, "cp1252", _LATIN_COMMON)
+    central = _letter_score(sample, "cp1250", _CENTRAL_COMMON)
+    if central > best_score:
+        best, best_score = "cp1250", central
+    for codec, letters in _SINGLE_BYTE:
+        score = _letter_score(sample, codec, letters) - 0.05
+        if score > best_score and _mostly_high(sample):
+            best, best_score = codec, score
+    return best
+
+
+def _letter_score(sample: bytes, codec: str, letters: frozenset[str]) -> float:
+    text = sample.decode(codec, "replace")
+    wide = [char for char in text if char > "\x7f"]
+    if not wide:
+        return 0.0
+    score = 0.0
+    before = " "
+    for char in text:
+        if char > "\x7f":
+            if char in letters:
+                # A capital after a small letter is the mark of Cyrillic read in the wrong one of its charsets.
+                score += -0.5 if char.isupper() and before.islower() else 1.0 if char.islower() or not char.isupper() else 0.7
+            elif char == "\ufffd" or not char.isalpha():
+                score -= 0.5
+        before = char
+    return score / len(wide)
+
+
+def _mostly_high(sample: bytes) -> bool:
+    """Text of a non-Latin script: the letters that touch a high byte are high bytes themselves."""
+    high = len(_HIGH.findall(sample))
+    latin = sum(1 for byte in sample if 0x41 <= byte <= 0x5A or 0x61 <= byte <= 0x7A)
+    runs = len(re.findall(rb"[\x80-\xff]{3,}", sample))
+    return high > latin or (runs > 0 and 5 * runs > high / 3)

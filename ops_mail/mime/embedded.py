@@ -1,0 +1,80 @@
+"""Files that stand in the text itself: uuencode and yEnc, as Usenet and old mailers send them."""
+
+from __future__ import annotations
+
+import mimetypes
+import re
+from dataclasses import dataclass
+
+from ops_mail.mime.defects import Defect
+from ops_mail.mime.notes import Notes
+from ops_mail.mime.transfer import decode_uu
+
+_BEGIN = re.compile(
+    rb"(?:\A|(?<=\n))(?:begin [0-7]{3,4} ([^\r\n]{1,255})|=ybegin [^\r\n]{0,300}?name=([^\r\n]{1,255}))\r?\n"
+)
+_UU_END = re.compile(rb"\n(?:[` ]?\r?\n)?end[ \t]*(?:\r?\n|\Z)")
+_Y_END = re.compile(rb"\n=yend[^\r\n]*(?:\r?\n|\Z)")
+_Y_PART = re.compile(rb"=ypart [^\r\n]*\r?\n")
+_Y_TABLE = bytes((byte - 42) & 0xFF for byte in range(256))
+_Y_ESCAPE = re.compile(rb"=(.)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedFile:
+    name: bytes
+    content: bytes
+
+
+def split_embedded(data: bytes, notes: Notes) -> tuple[bytes, list[EmbeddedFile]]:
+    """The text without the files in it, and the files. Text that only mentions "begin" stays whole. Linear."""
+    if b"begin " not in data:
+        return data, []
+    kept: list[bytes] = []
+    files: list[EmbeddedFile] = []
+    position = 0
+    while (begin := _BEGIN.search(data, position)) is not None:
+        notes.check_time()
+        is_uu = begin[1] is not None
+        if is_uu and not _looks_uuencoded(data, begin.end()):
+            kept.append(data[position : begin.end()])
+            position = begin.end()
+            continue
+        end = (_UU_END if is_uu else _Y_END).search(data, begin.end() - 1)
+        if end is None:
+            notes.add(Defect.BAD_UUENCODE)
+            break
+        if not notes.take_part():
+            break
+        body = data[begin.end() : end.start() + 1]
+        content = decode_uu(body, notes) if is_uu else _y_decode(body)
+        kept.append(data[position : begin.start()])
+        files.append(EmbeddedFile((begin[1] or begin[2]).strip(), content))
+        position = end.end()
+    kept.append(data[position:])
+    return b"".join(kept), files
+
+
+def guess_type(name: str | None) -> str:
+    """The media type that a file name stands for. The name is never opened."""
+    guessed = None if name is None else mimetypes.guess_type("file:" + name[-40:])[0]
+    return guessed or "application/octet-stream"
+
+
+def _looks_uuencoded(data: bytes, position: int) -> bool:
+    """The first line has the length that its first character says (or is the last line already)."""
+    line = data[position : position + 100].split(b"\n", 1)[0].rstrip(b"\r")
+    if line in (b"end", b"`", b""):
+        return True
+    if not all(0x20 <= byte <= 0x60 for byte in line):
+        return False
+    expected = (((line[0] - 32) & 63) + 2) // 3 * 4 + 1
+    return expected - 3 <= len(line) <= expected + 3
+
+
+def _y_decode(data: bytes) -> bytes:
+    part = _Y_PART.match(data)
+    body = data[part.end() :] if part else data
+    body = body.replace(b"\r\n", b"").replace(b"\n", b"")
+    unescaped = _Y_ESCAPE.sub(lambda match: bytes(((match[1][0] - 64) & 0xFF,)), body)
+    return unescaped.translate(_Y_TABLE)
