@@ -43,7 +43,7 @@ class Channel:
         self.protocol = protocol
         self.address = address
         self.timeout_seconds = timeout_seconds
-        self._lock = asyncio.Lock()
+        self.lock = asyncio.Lock()
         self._secrets: list[str] = []
 
     @property
@@ -72,7 +72,7 @@ class Channel:
 
         Raises ImapError when the connection fails, ends or is silent for the time limit. A cancellation is passed on.
         """
-        async with self._lock:
+        async with self.lock:
             self.raise_if_failed()
             command = self.protocol.command(name, *args, prefix=prefix, answers=answers, collect=collect)
             self.protocol.reader.literal_limit = literal_limit

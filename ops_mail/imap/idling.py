@@ -30,10 +30,19 @@ class IdleRefused(Exception):  # noqa: N818  # named for what happened
 
 async def idle(channel: Channel, seconds: float, wake: asyncio.Event, beat: Callable[[], None]) -> IdleOutcome:
     """See `ImapSession.idle`. Raises IdleRefused when the server will not idle at all."""
+    async with channel.lock:
+        channel.raise_if_failed()
+        if channel.protocol.view.hint_at is not None:
+            return IdleOutcome.PUSH
+        command, error = await _run(channel, seconds, wake, beat)
+    return _outcome(channel, command, error, wake)
+
+
+async def _run(
+    channel: Channel, seconds: float, wake: asyncio.Event, beat: Callable[[], None]
+) -> tuple[SessionCommand, BaseException | None]:
+    """IDLE from its first to its last byte; the finished command, and the error that ended it."""
     protocol = channel.protocol
-    channel.raise_if_failed()
-    if protocol.view.hint_at is not None:
-        return IdleOutcome.PUSH
     command = protocol.command("IDLE", collect=False)
     protocol.view.idling = True  # before the `+`: an EXISTS may come in the same segment, or ahead of it
     running = protocol.loop.create_task(protocol.execute(command), name="imap-idle")
@@ -48,7 +57,7 @@ async def idle(channel: Channel, seconds: float, wake: asyncio.Event, beat: Call
             await _wait(channel, beat, channel.timeout_seconds, running)
             if not running.done():
                 raise channel.timed_out("DONE")
-        return _outcome(channel, command, running, wake)
+        return command, running.exception()
     except BaseException:  # cancellation above all: an IDLE without its DONE makes the stream useless
         channel.abort()
         raise
@@ -60,9 +69,8 @@ async def idle(channel: Channel, seconds: float, wake: asyncio.Event, beat: Call
 
 
 def _outcome(
-    channel: Channel, command: SessionCommand, running: asyncio.Task[object], wake: asyncio.Event
+    channel: Channel, command: SessionCommand, error: BaseException | None, wake: asyncio.Event
 ) -> IdleOutcome:
-    error = running.exception()
     if isinstance(error, ConnectionFailed):
         raise channel.translated(error)
     if error is not None:

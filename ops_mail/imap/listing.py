@@ -35,6 +35,10 @@ class Listing:
 async def highest_uid(channel: Channel) -> Uid | None:
     """The highest UID in the folder, None when it is empty. Asks the mail itself: UIDNEXT may be missing or wrong."""
     await refresh(channel)
+    return await _highest(channel)
+
+
+async def _highest(channel: Channel) -> Uid | None:
     if channel.protocol.view.exists == 0:
         return None
     reply = await channel.must("FETCH", "*", "(UID)", prefix="UID", what="UID FETCH *")
@@ -45,6 +49,7 @@ async def highest_uid(channel: Channel) -> Uid | None:
 async def list_after(channel: Channel, last: Uid) -> Listing:
     """See `ImapSession.list_after`."""
     await refresh(channel)
+    channel.protocol.view.unlisted = False
     exists = channel.protocol.view.exists
     if exists == 0 or last >= MAX_UID:
         return Listing((), True, 0)
@@ -65,11 +70,11 @@ async def list_uids(channel: Channel, uids: Iterable[Uid]) -> dict[Uid, Listed]:
 
 
 async def refresh(channel: Channel) -> None:
-    """Lets the server tell what is new, unless it has just done so.
+    """Lets the server tell what is new, unless it has done so since the last listing.
 
     A server shows new mails only after it has announced them, and some announce them in the answer to a command alone.
     """
-    if channel.protocol.view.hint_at is None:
+    if not channel.protocol.view.unlisted:
         await channel.must("NOOP", what="NOOP", collect=False)
 
 
@@ -89,7 +94,7 @@ async def fetched_of(channel: Channel, reply: Reply) -> list[Fetched]:
 
 
 async def _list_part(channel: Channel, last: Uid) -> Listing:
-    highest = await highest_uid(channel)
+    highest = await _highest(channel)
     if highest is None or highest <= last:
         return Listing((), True, 0)
     entries, sequence = await _window(channel, last, _window_set(last))

@@ -112,7 +112,7 @@ async def _authenticate(channel: Channel, options: SessionOptions, capabilities:
         reply = await _send_password(channel, options, capabilities, secret)
     if reply.ok:
         return
-    if reply.has_code("UNAVAILABLE"):  # RFC 5530: the server's own back end is down, the password may be right
+    if _is_passing(reply):
         raise _give_up(channel, Failure.PROTOCOL, f"{options.address} cannot check logins now: {reply.text}")
     if options.auth is AuthMethod.OAUTH2:
         settings = "OPS_MAIL_IMAP_USERNAME and the access token in OPS_MAIL_IMAP_PASSWORD (is it still valid?)"
@@ -120,6 +120,11 @@ async def _authenticate(channel: Channel, options: SessionOptions, capabilities:
         settings = "OPS_MAIL_IMAP_USERNAME and OPS_MAIL_IMAP_PASSWORD (many providers want an app password)"
     message = f"{options.address} refused the login of {options.username}: {reply.text}: check {settings}"
     raise _give_up(channel, Failure.AUTH, message)
+
+
+def _is_passing(reply: Reply) -> bool:
+    """True when the password may well be right: the server's own trouble (RFC 5530), or too many connections (Gmail)."""
+    return any(map(reply.has_code, ("UNAVAILABLE", "SERVERBUG", "INUSE", "LIMIT"))) or "too many" in reply.text.lower()
 
 
 async def _read_secret(channel: Channel, options: SessionOptions) -> str:

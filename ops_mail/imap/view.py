@@ -20,6 +20,7 @@ class FolderView:
     recent: int = 0
     hint_at: float | None = None
     pushed_in_idle: bool = False
+    unlisted: bool = False  # the server announced something that no listing has looked for yet
     selecting: bool = False
     idling: bool = False
 
@@ -45,6 +46,7 @@ class FolderView:
 
     def hint(self, now: float) -> None:
         """New mail is likely."""
+        self.unlisted = True
         if self.hint_at is None:
             self.hint_at = now
         self.pushed_in_idle = self.pushed_in_idle or self.idling
