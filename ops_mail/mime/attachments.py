@@ -54,9 +54,9 @@ def _attachment(part: Part, notes: Notes) -> Attachment:
 
 
 def file_name(part: Part, disposition: Parameters | None, notes: Notes) -> str | None:
-    """The name as sent, decoded: `filename` of the disposition, else `name` of the type."""
+    """The name as sent, decoded: `filename` of the disposition, else `name` (or `file`, as some write) of the type."""
     name = None if disposition is None else disposition.text("filename", notes)
-    return name or part.parameters.text("name", notes) or None
+    return name or part.parameters.text("name", notes) or part.parameters.text("file", notes) or None
 
 
 def _from_tnef(opened: Tnef) -> list[Attachment]:

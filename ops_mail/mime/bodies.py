@@ -1,8 +1,8 @@
 """Which parts are the text that a reader sees, and which are attachments.
 
-The rules are those of JMAP (RFC 8621 section 4.1.4), which describe what mail clients do, with two additions:
-a forwarded message is an attachment *and*, unless it is marked as one, its text is shown below, as desktop clients do;
-other text types without a file name are shown too.
+The rules are those of JMAP (RFC 8621 section 4.1.4), which describe what mail clients do, with additions that desktop
+clients make: a forwarded message is an attachment *and*, unless it is marked as one, its text is shown below; a text
+that is shown and has a file name is an attachment too; other text types without a file name are shown.
 """
 
 from __future__ import annotations
@@ -75,6 +75,8 @@ def _walk(
         if not _is_inline(part, disposition, index, kind):
             chosen.attachments.append(part)
             continue
+        if has_name(part, disposition):  # shown, and offered as a file, as desktop clients do
+            chosen.attachments.append(part)
         if kind == "alternative":
             if part.content_type == "text/html" and htmls is not None:
                 htmls.append(part)

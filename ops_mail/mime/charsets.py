@@ -125,6 +125,14 @@ def without_surrogates(text: str, notes: Notes) -> str:
     return text
 
 
+def without_nul(text: str, notes: Notes) -> str:
+    """The same text without NUL characters: they show as nothing, and end the text for programs written in C."""
+    if "\0" in text:
+        notes.add(Defect.NUL)
+        return text.replace("\0", "")
+    return text
+
+
 def _wide(data: bytes, codec: str, notes: Notes) -> str:
     """UTF-16 and UTF-32: the byte order mark counts most, then the label, then where the zeros are."""
     if codec.startswith(UTF_32):

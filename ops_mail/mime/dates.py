@@ -33,7 +33,7 @@ _MAX_LENGTH = 200
 
 def read_date(value: str, notes: Notes) -> datetime | None:
     """The moment that a Date header names, in UTC; None (and a defect) when it names none. Never raises."""
-    text = _COMMENT.sub(" ", value[:_MAX_LENGTH]).strip()
+    text = " ".join(_COMMENT.sub(" ", value[:_MAX_LENGTH]).split())
     iso = _ISO.match(text)
     if iso is not None:
         year, month, day = int(iso[1]), int(iso[2]), int(iso[3])

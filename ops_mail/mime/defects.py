@@ -17,7 +17,7 @@ class Defect(StrEnum):
     RAW_HEADER = "raw_header"  # 8-bit characters in a header that are not UTF-8; the charset is a guess
     BAD_ENCODED_WORD = "bad_encoded_word"  # an RFC 2047 word that is not closed or not valid; read as far as possible
     # Fields
-    NO_FROM = "no_from"  # no From; Sender is used when there is one
+    NO_FROM = "no_from"  # no address in From; that of Sender or Reply-To is used when there is one
     NO_DATE = "no_date"  # no Date
     BAD_DATE = "bad_date"  # a Date that names no moment; sent_at is null
     DATE_ZONE = "date_zone"  # a Date without a known zone; read as UTC
@@ -27,6 +27,7 @@ class Defect(StrEnum):
     UNKNOWN_CHARSET = "unknown_charset"  # a label that names no charset (detail: the label); the charset is a guess
     WRONG_CHARSET = "wrong_charset"  # the label does not fit the bytes (detail: label); another charset was used
     UNDECODABLE = "undecodable"  # bytes without meaning in their charset; shown as U+FFFD
+    NUL = "nul"  # NUL characters in a text; left out
     # Transfer encodings
     BAD_BASE64 = "bad_base64"  # characters or padding that base64 does not have
     UNKNOWN_ENCODING = "unknown_encoding"  # a Content-Transfer-Encoding of that name does not exist; read as it stands

@@ -14,6 +14,7 @@ _BEGIN = re.compile(
     rb"(?:\A|(?<=\n))(?:begin [0-7]{3,4} ([^\r\n]{1,255})|=ybegin [^\r\n]{0,300}?name=([^\r\n]{1,255}))\r?\n"
 )
 _UU_END = re.compile(rb"\n(?:[` ]?\r?\n)?end[ \t]*(?:\r?\n|\Z)")
+_SHORT = 8192
 _Y_END = re.compile(rb"\n=yend[^\r\n]*(?:\r?\n|\Z)")
 _Y_PART = re.compile(rb"=ypart [^\r\n]*\r?\n")
 _Y_TABLE = bytes((byte - 42) & 0xFF for byte in range(256))
@@ -48,7 +49,9 @@ def split_embedded(data: bytes, notes: Notes) -> tuple[bytes, list[EmbeddedFile]
             break
         body = data[begin.end() : end.start() + 1]
         content = decode_uu(body, notes) if is_uu else _y_decode(body)
-        kept.append(data[position : begin.start()])
+        # A short one stays in the text as well: most clients of today show it there, and nothing is lost to a guess.
+        is_short = len(body) <= _SHORT
+        kept.append(data[position : end.end() if is_short else begin.start()])
         files.append(EmbeddedFile((begin[1] or begin[2]).strip(), content))
         position = end.end()
     kept.append(data[position:])

@@ -15,6 +15,7 @@ _FIELD = re.compile(
     rb"(?:\r\n|\n|\r|\Z)"
 )
 _LINE = re.compile(rb"[^\r\n]*+(\r\n|\n|\r|\Z)")
+_FOLDED_LINE = re.compile(rb"[^\r\n]*+(?:(?:\r\n|\n|\r)[ \t][^\r\n]*+)*+(?:\r\n|\n|\r|\Z)")
 _LINE_TEXT = re.compile(rb"[^\r\n]*+")
 _BREAK = re.compile(rb"\r\n|\n|\r")
 _BLANK_LINES = re.compile(rb"(?:[ \t]*+(?:\r\n|\n|\r))++")
@@ -26,6 +27,8 @@ _KNOWN_FIELD = re.compile(
     rb"authentication-results|list-[a-z-]{2,20}|errors-to|precedence|importance|user-agent|status)[ \t]{0,9}:",
     re.IGNORECASE,
 )
+# "X-Odd name: value" is a field with a wrong name; "Dear Sir: …" is text.
+_MISNAMED_FIELD = re.compile(rb"[A-Za-z0-9]{1,30}-[^:\r\n]{1,80}:(?:[ \t]|[\r\n])")
 _LOOK_AHEAD = 16384
 
 
@@ -71,7 +74,7 @@ def read_fields(data: bytes, start: int, end: int, boundaries: Container[bytes],
                 notes.add(Defect.HEADER_LIMIT)
             position = field.end()
             continue
-        going_on = _next_known_field(data, position, end)
+        going_on = _after_misnamed(data, position, end) or _next_known_field(data, position, end)
         if going_on is None:
             notes.add(Defect.NO_HEADER_END if fields else Defect.NO_HEADER)
             return HeaderBlock(tuple(fields), position)
@@ -113,6 +116,13 @@ def delimited(line: bytes, boundaries: Container[bytes]) -> tuple[bytes, bool] |
 def _is_delimiter(data: bytes, position: int, boundaries: Container[bytes]) -> bool:
     line = _LINE_TEXT.match(data, position) if data.startswith(b"--", position) else None
     return line is not None and delimited(line[0], boundaries) is not None
+
+
+def _after_misnamed(data: bytes, position: int, end: int) -> int | None:
+    if _MISNAMED_FIELD.match(data, position, end) is None:
+        return None
+    line = _FOLDED_LINE.match(data, position, end)
+    return line.end() if line is not None else None
 
 
 def _next_known_field(data: bytes, position: int, end: int) -> int | None:

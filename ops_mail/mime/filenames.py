@@ -6,8 +6,8 @@ import re
 import unicodedata
 
 MAX_BYTES = 240
-# Line breaks and tabs come from folding. Marks that reverse the direction of text hide the true extension.
-_SPACE = re.compile(r"\s+")
+# Runs of spaces and tabs come from folding. Marks that reverse the direction of text hide the true extension.
+_SPACE = re.compile(r"[ \t]+")
 _BIDI = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\Z)", re.IGNORECASE)
 _UNSAFE = str.maketrans({char: "_" for char in '<>"|?*'})
@@ -19,7 +19,9 @@ def safe_name(name: str | None) -> str | None:
     if name is None:
         return None
     base = re.split(r"[/\\]", name.rstrip("/\\"))[-1]
-    kept = "".join(char for char in _SPACE.sub(" ", base) if char not in _BIDI and unicodedata.category(char) != "Cc")
+    kept = "".join(
+        "_" if unicodedata.category(char) == "Cc" else char for char in _SPACE.sub(" ", base) if char not in _BIDI
+    )
     kept = kept.translate(_UNSAFE).strip().rstrip(". ")
     if not kept.strip("."):
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ops_mail.mime.charsets import decode_text
 from ops_mail.mime.notes import Notes
-from ops_mail.mime.words import decode_value
+from ops_mail.mime.words import decode_lines
 
 _VALUE = re.compile(rb"[ \t\r\n]*+\"?([^;,\"\s(]*+)[^;]*+")
 _NAME = re.compile(rb"[;\s,]*+([^\s=;\"]++)[ \t\r\n]*+=[ \t\r\n]*+")
@@ -59,12 +59,12 @@ class Parameters:
                 return _decoded_again(text, notes)
         if plain is None and not extended:
             plain = value
-        return None if plain is None else decode_value(plain, notes)
+        return None if plain is None else decode_lines(plain, notes)
 
 
 def _decoded_again(text: str, notes: Notes) -> str:
     """Some mailers put encoded words into the pieces of a split RFC 2231 parameter."""
-    return decode_value(text.encode("utf_8"), notes) if "=?" in text else text
+    return decode_lines(text.encode("utf_8"), notes) if "=?" in text else text
 
 
 def _joined(raw: dict[str, bytes], name: str) -> tuple[bool, bytes | None]:

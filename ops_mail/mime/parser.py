@@ -125,9 +125,9 @@ def _read_header(header: HeaderBlock, draft: _Draft, notes: Notes) -> None:
     draft.subject = _text(by_name, "subject", notes) or ""
     draft.message_id = _identifier(_text(by_name, "message-id", notes))
     draft.sender = _addresses(by_name, "from", notes)
-    if not draft.sender:
+    if not any(address.addr for address in draft.sender):
         notes.add(Defect.NO_FROM)
-        draft.sender = _addresses(by_name, "sender", notes)
+        draft.sender = _instead_of_from(draft.sender, by_name, notes)
     date = _text(by_name, "date", notes)
     if date is None or not date.strip():
         notes.add(Defect.NO_DATE)
@@ -138,6 +138,16 @@ def _read_header(header: HeaderBlock, draft: _Draft, notes: Notes) -> None:
     draft.auth_results = "\n".join(decode_value(value, notes) for value in by_name.get("authentication-results", ())) or None
     draft.to_addrs = _addresses(by_name, "to", notes)
     draft.cc_addrs = _addresses(by_name, "cc", notes)
+
+
+def _instead_of_from(
+    sender: tuple[Address, ...], by_name: dict[str, list[bytes]], notes: Notes
+) -> tuple[Address, ...]:
+    """Without an address in From: that of Sender, else the one to answer to; a name that From does give is kept."""
+    found = _addresses(by_name, "sender", notes) or _addresses(by_name, "reply-to", notes)
+    if sender and sender[0].name and found:
+        return (Address(sender[0].name, found[0].addr),)
+    return found or sender
 
 
 def _note_repeated(by_name: dict[str, list[bytes]], notes: Notes) -> None:

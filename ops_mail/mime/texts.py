@@ -7,7 +7,7 @@ import re
 from ops_mail.core.mail import Attachment
 from ops_mail.mime.attachments import embedded_attachment
 from ops_mail.mime.bodies import Chosen
-from ops_mail.mime.charsets import decode_text, without_surrogates
+from ops_mail.mime.charsets import decode_text, without_nul, without_surrogates
 from ops_mail.mime.defects import Defect
 from ops_mail.mime.embedded import split_embedded
 from ops_mail.mime.flowed import unflow
@@ -51,7 +51,7 @@ def _limited(text: str, notes: Notes) -> str:
     if len(text) > notes.limits.max_text_chars:
         notes.add(Defect.TEXT_LIMIT)
         text = text[: notes.limits.max_text_chars]
-    return without_surrogates(text, notes)
+    return without_nul(without_surrogates(text, notes), notes)
 
 
 def _html(part: Part, notes: Notes) -> str:

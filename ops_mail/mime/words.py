@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 import re
 
-from ops_mail.mime.charsets import decode_text
+from ops_mail.mime.charsets import decode_text, without_nul
 from ops_mail.mime.defects import Defect
 from ops_mail.mime.notes import Notes
 
@@ -13,20 +13,21 @@ from ops_mail.mime.notes import Notes
 _START = re.compile(rb"=\?([^?\x00-\x1f]{0,70})\?([bBqQ])\?")
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/=]+")
 _MORE_TEXT = re.compile(rb"[0-9A-F]{2}[^?]{0,60}\?=")
+_SEVEN_BIT = frozenset(("utf_7", "hz"))
+_SHIFTED = re.compile(rb"\+[A-Za-z0-9+/]{2,}-|~\{[!-~]{2,}~\}")
 _CONTROL_BREAKS = re.compile(r"[\r\n]+[ \t]*")
 
 
 def decode_value(value: bytes, notes: Notes) -> str:
     """The text of an unstructured header value. Never raises; holds no line break, whatever an encoded word holds."""
-    if b"=?" not in value:
-        if value.isascii() and b"\x1b" not in value:
-            return value.decode("ascii")
-        return _one_line(_raw(value, notes))
-    return _one_line(_decode_words(value, notes))
-
-
-def _one_line(text: str) -> str:
+    text = decode_lines(value, notes)
     return _CONTROL_BREAKS.sub(" ", text) if "\n" in text or "\r" in text else text
+
+
+def decode_lines(value: bytes, notes: Notes) -> str:
+    """The same with line breaks from encoded words as they are."""
+    text = _decode_words(value, notes) if b"=?" in value else _raw(value, notes)
+    return without_nul(text, notes) if "\0" in text else text
 
 
 def _decode_words(value: bytes, notes: Notes) -> str:
@@ -120,6 +121,8 @@ def _from_base64(text: bytes) -> bytes:
 
 def _raw(value: bytes, notes: Notes) -> str:
     if value.isascii() and b"\x1b" not in value:
+        if notes.hint in _SEVEN_BIT and _SHIFTED.search(value):  # the body's 7-bit charset, used in the header as it is
+            return decode_text(value, notes.hint, notes)
         return value.decode("ascii")
     text = decode_text(value, None, notes, hint=notes.hint)
     if not value.isascii():
