@@ -137,8 +137,15 @@ def parse(
 
 
 @app.command()
-def demo() -> None:
+def demo(
+    *,
+    count: Annotated[int | None, typer.Option(min=1, help="End after so many mails.")] = None,
+    every: Annotated[float, typer.Option(min=0.01, help="Seconds between two mails.")] = 3.0,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Of the page; 8080, or a free one, if not given.")
+    ] = None,
+) -> None:
     """Run all of it on an embedded IMAP server and SQLite; nothing to configure."""
     from ops_mail.cli.demo import demo_command
 
-    raise typer.Exit(demo_command())
+    raise typer.Exit(demo_command(count, every, port))

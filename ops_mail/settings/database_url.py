@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -66,6 +68,15 @@ class DatabaseUrl(Secret):
         if parsed.password or parsed.query:
             register_secret(url)
         return url
+
+
+def sqlite_file(url: str) -> Path | None:
+    """The file of a SQLite database; None for another database, or when `url` is none."""
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        return None
+    return Path(parsed.database) if parsed.get_backend_name() == "sqlite" and parsed.database else None
 
 
 def _driver_problem(parsed: URL) -> str:

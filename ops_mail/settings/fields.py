@@ -17,7 +17,8 @@ from pydantic_settings import NoDecode
 from ops_mail.settings.mailbox import AfterAction, AfterLanding, StartMode
 from ops_mail.settings.model import CallableTarget
 
-_NAME_LENGTH = 190  # two of them, utf8mb4, fit a unique key of InnoDB (3072 bytes)
+_NAME_LENGTH = 255  # as the columns that hold a mailbox and a folder
+_SHORT_NAME_LENGTH = 190  # with a process id and a random part it still fits the column that holds a holder
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _HANDLER = re.compile(r"(?P<module>[^\W\d]\w*(\.[^\W\d]\w*)*):(?P<attribute>[^\W\d]\w*(\.[^\W\d]\w*)*)")
 _TABLE = re.compile(r"[\w$]+(\.[\w$]+)?")
@@ -156,6 +157,7 @@ Strip = BeforeValidator(_stripped)
 Number = BeforeValidator(_number)
 
 Text = Annotated[str, Field(min_length=1, max_length=_NAME_LENGTH), Strip, AfterValidator(_plain_text)]
+ShortText = Annotated[str, Field(min_length=1, max_length=_SHORT_NAME_LENGTH), Strip, AfterValidator(_plain_text)]
 Host = Annotated[str, Field(min_length=1, max_length=255), Strip, AfterValidator(_plain_text), AfterValidator(_host)]
 Folder = Annotated[Text, AfterValidator(_folder)]
 SecretText = Annotated[str, Field(min_length=1), AfterValidator(_secret_text)]

@@ -46,7 +46,7 @@ class EnvironmentInput(BaseSettings):
 
     enabled: fields.Flag = True
     role: Annotated[Role, fields.Lower] = Role.ALL
-    instance_name: fields.Text = Field(default_factory=socket.gethostname)
+    instance_name: fields.ShortText = Field(default_factory=socket.gethostname)
     only: fields.Names | None = None
     mailboxes_file: fields.FilePath | None = None
 

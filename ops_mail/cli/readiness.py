@@ -1,0 +1,66 @@
+"""Whether a mailbox is ready, judged by its row alone: what `status` can know from outside. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ops_mail.core.ids import FolderKey
+from ops_mail.core.states import State
+from ops_mail.settings import Settings
+from ops_mail.store import CursorState
+
+_ENDING = (State.DRAINING, State.STOPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One mailbox with its verdict. `expected` is False for a row that these settings do not speak of."""
+
+    key: FolderKey
+    cursor: CursorState | None
+    sync_age_seconds: float | None
+    expected: bool
+    ready: bool
+    reason: str
+
+
+def sync_limit_seconds(settings: Settings) -> float:
+    """The oldest that a sync may be: two IDLE windows (or poll intervals) and a command's time."""
+    session = settings.session
+    return 2 * max(session.idle_seconds, session.poll_seconds) + session.command_timeout_seconds
+
+
+def judge_all(
+    cursors: Sequence[CursorState], expected: Collection[FolderKey], now: datetime, limit_seconds: float
+) -> list[Judged]:
+    """The mailboxes of the settings, then the other rows. With none in the settings every row is expected."""
+    rows = {cursor.key: cursor for cursor in cursors}
+    keys = [*expected, *(key for key in rows if key not in expected)]
+    return [_judge(key, rows.get(key), not expected or key in expected, now, limit_seconds) for key in keys]
+
+
+def _judge(key: FolderKey, cursor: CursorState | None, expected: bool, now: datetime, limit_seconds: float) -> Judged:
+    age = None
+    if cursor is not None and cursor.last_sync_at is not None:
+        age = max(0.0, (now - cursor.last_sync_at).total_seconds())
+    reason = _why_not(cursor, age, limit_seconds)
+    return Judged(key, cursor, age, expected, ready=not reason, reason=reason)
+
+
+def _why_not(cursor: CursorState | None, age: float | None, limit_seconds: float) -> str:
+    if cursor is None:
+        return "no instance has ever listened to it"
+    if cursor.holder is None or not cursor.lease_live:
+        return "no living instance holds it"
+    error = f": {cursor.last_error}" if cursor.last_error else ""
+    if cursor.state == State.BACKOFF:
+        return f"in backoff after {cursor.failures} failures{error}"
+    if cursor.state in _ENDING:
+        return "its instance is stopping"
+    if age is None:
+        return f"never synced{error}"
+    if age > limit_seconds:
+        return f"last sync {age:.0f} s ago{error}"
+    return ""

@@ -1,0 +1,74 @@
+"""The overview for people."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ops_mail.cli.readiness import Judged
+from ops_mail.cli.status import Overview
+from ops_mail.cli.terminal import printable
+from ops_mail.core.mail import MessageStatus
+
+_DUTY_STYLES = {"leader": "green", "standby": "cyan", "consumer": "blue", "gone": "dim"}
+
+
+def print_overview(overview: Overview) -> None:
+    """Mailboxes, instances, mails."""
+    console = Console()
+    if overview.mailboxes:
+        console.print(_mailboxes(overview))
+    else:
+        console.print(Text("No mailbox has ever been listened to.", style="yellow"))
+    console.print()
+    if overview.instances:
+        console.print(_instances(overview))
+    else:
+        console.print(Text("No instance is running.", style="yellow"))
+    console.print()
+    counts = [f"{overview.counts[status]} {status}" for status in MessageStatus if overview.counts.get(status)]
+    console.print(Text("Mails: " + (", ".join(counts) or "none")))
+
+
+def _mailboxes(overview: Overview) -> Table:
+    table = Table("Mailbox", "", "State", "Last sync", "UID", "Holder", "", box=None, padding=(0, 2, 0, 0))
+    for mailbox in overview.mailboxes:
+        cursor = mailbox.cursor
+        table.add_row(
+            Text(printable(str(mailbox.key)), style="bold"),
+            _verdict(mailbox),
+            Text(cursor.state if cursor else "–"),
+            Text("never" if mailbox.sync_age_seconds is None else f"{_age(mailbox.sync_age_seconds)} ago"),
+            Text(str(cursor.last_uid) if cursor else "–"),
+            Text(printable(cursor.holder) if cursor and cursor.holder and cursor.lease_live else "–"),
+            Text(printable(mailbox.reason), style="red" if mailbox.expected else "dim"),
+        )
+    return table
+
+
+def _verdict(mailbox: Judged) -> Text:
+    if mailbox.ready:
+        return Text("ready", style="green")
+    return Text("not ready", style="bold red") if mailbox.expected else Text("not configured here", style="dim")
+
+
+def _instances(overview: Overview) -> Table:
+    table = Table("Instance", "Role", "", "Heartbeat", "Leads", box=None, padding=(0, 2, 0, 0))
+    for instance in overview.instances:
+        duty = overview.duty(instance)
+        table.add_row(
+            Text(printable(instance.instance)),
+            Text(printable(instance.role)),
+            Text(duty, style=_DUTY_STYLES[duty]),
+            Text(f"{_age(instance.age_seconds)} ago"),
+            Text(printable(", ".join(overview.holds(instance)))),
+        )
+    return table
+
+
+def _age(seconds: float) -> str:
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
