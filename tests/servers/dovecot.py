@@ -75,6 +75,10 @@ service imap-login {{
 }}
 service anvil {{
   chroot =
+  # no waiting after wrong passwords: all tests come from one address
+  unix_listener anvil-auth-penalty {{
+    mode = 0
+  }}
 }}
 service stats {{
   chroot =
@@ -265,11 +269,11 @@ class Dovecot:
         binary = shutil.which("dovecot", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
         if binary is None:
             raise RuntimeError("the tests need Dovecot: apt-get install dovecot-imapd")
-        self._process = subprocess.Popen(
-            [binary, "-F", "-c", str(self.root / "dovecot.conf")],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=(self.root / "stderr.log").open("ab"),
-            start_new_session=True,
-        )  # fmt: skip
+        with (self.root / "dovecot.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [binary, "-F", "-c", str(self.root / "dovecot.conf")],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True,
+            )  # fmt: skip
 
     def _wait_for_greeting(self) -> bool:
         end = time.monotonic() + 15
