@@ -1,0 +1,1 @@
+"""The migrations of the `ops_mail_*` tables, in order; applied by `ops_mail.store.migrate`."""

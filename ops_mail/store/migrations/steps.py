@@ -1,0 +1,20 @@
+"""What migrations are made of. Each step looks first: MySQL commits DDL at once, so a migration may be run again
+after it was cut off in the middle."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+
+def create_missing(connection: Connection, metadata: sa.MetaData) -> None:
+    """Creates each table and index of `metadata` that is not there."""
+    for table in metadata.sorted_tables:
+        if not sa.inspect(connection).has_table(table.name):
+            indexes = set(table.indexes)
+            connection.execute(sa.schema.CreateTable(table))
+        else:
+            present = {index["name"] for index in sa.inspect(connection).get_indexes(table.name)}
+            indexes = {index for index in table.indexes if index.name not in present}
+        for index in sorted(indexes, key=lambda index: str(index.name)):
+            connection.execute(sa.schema.CreateIndex(index))

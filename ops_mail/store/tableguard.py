@@ -1,0 +1,44 @@
+"""The engine refuses every statement that names a table outside `ops_*` (promise P8)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Engine, event
+
+from ops_mail.core.sqlnames import UnreadableSql, tables_named
+from ops_mail.errors import ForbiddenTable
+
+PREFIX = "ops_"
+CATALOGUE_SCHEMAS = frozenset({"information_schema"})
+CATALOGUE_TABLES = frozenset({"sqlite_master", "sqlite_schema"})
+
+
+def install_table_guard(engine: Engine) -> None:
+    """From now on `engine` raises ForbiddenTable instead of sending a statement that names a foreign table."""
+    own_schema = engine.url.database if engine.dialect.name != "sqlite" else "main"
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def refuse(conn: Any, cursor: Any, statement: str, parameters: Any, context: Any, executemany: bool) -> None:
+        problem = problem_of(statement, own_schema)
+        if problem is not None:
+            raise ForbiddenTable(problem)
+
+
+@lru_cache(maxsize=2048)
+def problem_of(statement: str, own_schema: str | None = None) -> str | None:
+    """Why the statement is refused; None if it is not. Never repeats the statement: literals in it may be a mail's."""
+    try:
+        names = tables_named(statement)
+    except UnreadableSql as error:
+        return f"a statement was refused because its tables cannot be told for certain: {error}"
+    for schema, table in sorted(names, key=str):
+        if schema is not None and schema.lower() in CATALOGUE_SCHEMAS:
+            continue
+        if schema is None and table.lower() in CATALOGUE_TABLES:
+            continue
+        if schema not in (None, own_schema) or not table.startswith(PREFIX):
+            shown = table if schema is None else f"{schema}.{table}"
+            return f"a statement names the table {shown!r}; ops-mail uses its own tables only ({PREFIX}*)"
+    return None
