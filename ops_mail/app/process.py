@@ -29,7 +29,7 @@ from ops_mail.metrics import Metrics, measure_loop_lag
 from ops_mail.mime.pool import ParserPool
 from ops_mail.settings import Settings
 from ops_mail.store import Guard, Store, open_store
-from ops_mail.supervisor import StopSwitch, Supervisor
+from ops_mail.supervisor import ServiceManager, StopSwitch, Supervisor
 from ops_mail.web import WebServer, WebSources
 
 log = structlog.get_logger("ops_mail.app")
@@ -119,6 +119,12 @@ class _Process:
         await self._web.start(self._settings.http.host, self._settings.http.port)
         self._hooks.on_listening(self._web.port)
         lag = asyncio.create_task(measure_loop_lag(self._metrics.event_loop_lag_seconds), name="loop lag")
+        manager = ServiceManager(os.environ)
+        telling = asyncio.create_task(
+            manager.keep_telling(self._supervisor.reasons, self._stop), name="service manager"
+        )
+        # Ready = the endpoints answer. Whether databases and mailboxes do is readiness, which may come and go.
+        manager.ready()
         try:
             if self._settings.enabled:
                 await self._work()
@@ -126,7 +132,9 @@ class _Process:
                 await self._stop.wait()
         finally:
             lag.cancel()
-            await asyncio.wait({lag})
+            if not self._stop.is_set():
+                telling.cancel()  # a stop ends it by itself, after it has told
+            await asyncio.wait({lag, telling})
             await self._web.close()
         return 0
 

@@ -54,6 +54,9 @@ class Metrics:
         self.last_landed_timestamp_seconds = gauge(
             "last_landed_timestamp_seconds", "Unix time of the last commit of a mail.", _MAILBOX
         )
+        self.certificate_expiry_timestamp_seconds = gauge(
+            "certificate_expiry_timestamp_seconds", "Unix time at which the IMAP server's certificate ends.", _MAILBOX
+        )
         self.idle = counter("idle", "IDLE waits that ended, by outcome.", ("mailbox", "outcome"))
         self.missed_push = counter("missed_push", "Mails that a sync found though no push announced them.", _MAILBOX)
         self.reconnects = counter("reconnects", "Sessions given up, by reason.", ("mailbox", "reason"))
@@ -82,6 +85,11 @@ class Metrics:
         self.verify_missing_messages.labels(mailbox=mailbox).set(missing - recovered)
         self.verify_recovered.labels(mailbox=mailbox).inc(recovered)
         self.last_verify_timestamp_seconds.labels(mailbox=mailbox).set(at.timestamp())
+
+    def certificate(self, mailbox: str, expires_at: datetime | None) -> None:
+        """The certificate of the session that was just opened; None without TLS, and then there is no series."""
+        if expires_at is not None:
+            self.certificate_expiry_timestamp_seconds.labels(mailbox=mailbox).set(expires_at.timestamp())
 
     def describe_build(self, role: str) -> None:
         """Fill `build_info`."""

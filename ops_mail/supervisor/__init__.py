@@ -2,5 +2,6 @@
 
 from ops_mail.supervisor.stopping import StopSwitch
 from ops_mail.supervisor.supervisor import Supervisor
+from ops_mail.supervisor.systemd import ServiceManager
 
-__all__ = ["StopSwitch", "Supervisor"]
+__all__ = ["ServiceManager", "StopSwitch", "Supervisor"]

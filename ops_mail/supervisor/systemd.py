@@ -45,14 +45,22 @@ class ServiceManager:
         else:
             self._say("WATCHDOG=1\nSTATUS=alive")
 
-    async def keep_telling(self, reasons: Callable[[], list[str]]) -> None:
-        """Until cancelled: the verdict, three times within each watchdog period. Runs on the loop, so that a loop that
-        stands still is found out too.
+    async def keep_telling(self, reasons: Callable[[], list[str]], stop: asyncio.Event) -> None:
+        """The verdict, three times within each watchdog period, until the stop, which is told too.
+
+        Runs on the event loop, so that a loop that stands still is found out as well.
         """
+        if not self._address:
+            return
         every_seconds = min(_STATUS_SECONDS, (self.watchdog_seconds or 3 * _STATUS_SECONDS) / 3)
-        while self._address:
+        while not stop.is_set():
             self.verdict(reasons())
-            await asyncio.sleep(every_seconds)
+            try:
+                async with asyncio.timeout(every_seconds):
+                    await stop.wait()
+            except TimeoutError:
+                continue
+        self.stopping()
 
     def _say(self, text: str) -> None:
         if not self._address:

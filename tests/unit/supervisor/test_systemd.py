@@ -73,26 +73,30 @@ def test_a_stuck_process_says_why_and_does_not_feed_the_watchdog(manager: Manage
     assert "WATCHDOG=1" not in message.splitlines(), "a reason must not forge a line of the protocol"
 
 
-async def test_feeding_follows_the_verdict_three_times_a_period(manager: Manager, tmp_path: Path) -> None:
+async def test_feeding_follows_the_verdict_three_times_a_period_and_ends_with_the_stop(
+    manager: Manager, tmp_path: Path
+) -> None:
     reasons: list[str] = []
-    service = told(tmp_path, WATCHDOG_USEC="90000")
-    task = asyncio.create_task(service.keep_telling(lambda: reasons))
+    stop = asyncio.Event()
+    task = asyncio.create_task(told(tmp_path, WATCHDOG_USEC="90000").keep_telling(lambda: reasons, stop))
     await asyncio.sleep(0.15)
     fed = manager.heard()
     reasons.append("stuck on purpose")
     await asyncio.sleep(0.1)
-    task.cancel()
-    await asyncio.wait({task})
+    starved = manager.heard()
+    stop.set()
+    await task
     assert len(fed) >= 3
     assert all(message.startswith("WATCHDOG=1") for message in fed)
-    assert manager.heard()[-1] == "STATUS=stuck: stuck on purpose"
+    assert starved[-1] == "STATUS=stuck: stuck on purpose"
+    assert manager.heard() == ["STOPPING=1"]
 
 
 async def test_outside_of_systemd_nothing_happens() -> None:
     service = ServiceManager({})
     service.ready()
     service.stopping()
-    await asyncio.wait_for(service.keep_telling(list), 1)
+    await asyncio.wait_for(service.keep_telling(list, asyncio.Event()), 1)
     assert service.watchdog_seconds is None
 
 
