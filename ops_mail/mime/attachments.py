@@ -18,18 +18,21 @@ _TNEF_TYPES = frozenset(("application/ms-tnef", "application/vnd.ms-tnef"))
 def read_attachments(parts: list[Part], found: list[Attachment], notes: Notes) -> Tnef | None:
     """Append the attachments to `found`, one by one, so that those before a time limit are kept.
 
-    The files in a winmail.dat stand behind it; the text that it holds is returned.
+    The files in a winmail.dat stand in its place, and the text that it holds is returned. One that could not be read
+    to its end, or that holds nothing, is kept itself.
     """
     wrapped: Tnef | None = None
     for part in parts:
         notes.check_time()
         attachment = _attachment(part, notes)
-        found.append(attachment)
         if part.content_type in _TNEF_TYPES or (attachment.filename or "").lower() == "winmail.dat":
             opened = read_tnef(attachment.content, notes)
             if opened is not None:
                 found.extend(_from_tnef(opened))
                 wrapped = wrapped or opened
+                if opened.complete:
+                    continue
+        found.append(attachment)
     return wrapped
 
 

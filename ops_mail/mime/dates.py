@@ -25,7 +25,7 @@ _ISO = re.compile(r"\s*(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?:[T\s]\s*(\d{1,2}):(
 _DAY_FIRST = re.compile(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th|\.)?[\s-]{0,5}([^\W\d]{3,12})\.?,?[\s-]{0,5}(\d{2,4})(?![\d:])")
 _MONTH_FIRST = re.compile(r"(?<![^\W\d])([^\W\d]{3,12})\.?[\s-]{1,5}(\d{1,2})(?:st|nd|rd|th)?(?![\d:]),?(?:\s{1,3}(\d{4})(?![\d:]))?")
 _YEAR = re.compile(r"(?<![\d:+-])(\d{4})(?![\d:])")
-_SLASHED = re.compile(r"(?<!\d)(\d{1,2})[/.](\d{1,2})[/.](\d{4}|\d{2})(?!\d)")
+_SLASHED = re.compile(r"(?<!\d)(\d{1,2})[/.-](\d{1,2})[/.-](\d{4}|\d{2})(?!\d)")
 _OFFSET = re.compile(r"(?:(?:GMT|UTC)\s?)?([+-])\s?(\d{1,2}):?(\d{2})?(?!\d)", re.IGNORECASE)
 _ZONE_NAME = re.compile(r"[A-Za-z]{1,5}\b")
 _MAX_LENGTH = 200
@@ -71,7 +71,7 @@ def _date(before: str, after: str) -> tuple[int, int, int] | None:
     match = _SLASHED.search(before) or _SLASHED.search(after)
     if match is not None:
         first, second = int(match[1]), int(match[2])
-        day_first = "." in match[0] or first > 12
+        day_first = "/" not in match[0] or first > 12
         return (_year(match[3]), second, first) if day_first else (_year(match[3]), first, second)
     return None
 

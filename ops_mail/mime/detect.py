@@ -16,7 +16,6 @@ _ISO_2022 = re.compile(rb"\x1b(?:\$[@B]|\$\([@BD]|\([IJ]|\$\)C)")
 # Evidence that a valid UTF-8 reading is no accident: about 1 in 8 pairs of another charset looks like one by chance.
 _UTF_8_WIDE = re.compile(rb"[\xe0-\xf4][\x80-\xbf]{2,3}")
 
-_CYRILLIC_COMMON = frozenset("оеаинтсрвлкмдпуяыьгзбчйхжшю ")
 _SINGLE_BYTE: tuple[tuple[str, frozenset[str]], ...] = (
     ("cp1251", frozenset("оеаинтсрвлкмдпуяыьгзбчйхжшюіїєОЕАИНТСРВЛКМДПУЯГЗБЧЙХЖШЮ")),
     ("koi8_r", frozenset("оеаинтсрвлкмдпуяыьгзбчйхжшюОЕАИНТСРВЛКМДПУЯГЗБЧЙХЖШЮ")),
@@ -60,10 +59,13 @@ def detect(data: bytes, hint: str | None = None) -> str:
     if is_utf8(data):
         return "utf_8"
     sample = _sample(data)
-    east_asian = _east_asian(sample)
+    east_asian, certainty = _east_asian(sample)
     if hint is not None and hint not in ("ascii", "utf_8") and _fits(sample, hint, east_asian):
         return hint
-    return east_asian or _single_byte(sample)
+    if east_asian is not None and certainty > 0.95:
+        return east_asian
+    codec, score = _single_byte(sample)
+    return codec if east_asian is None or (score > 0.9 and _mostly_high(sample)) else east_asian
 
 
 def _sample(data: bytes) -> bytes:
@@ -90,13 +92,13 @@ def _fits(sample: bytes, codec: str, east_asian: str | None) -> bool:
     return codec not in _RANGES or east_asian == codec
 
 
-def _east_asian(sample: bytes) -> str | None:
-    best, best_score = None, 0.6
+def _east_asian(sample: bytes) -> tuple[str | None, float]:
+    best, best_score = None, 0.55
     for codec in _RANGES:
         score = _common_share(sample, codec)
         if score > best_score:
             best, best_score = codec, score
-    return best
+    return best, best_score
 
 
 def _common_share(sample: bytes, codec: str) -> float:
@@ -104,28 +106,32 @@ def _common_share(sample: bytes, codec: str) -> float:
     try:
         text = sample.decode(codec)
     except UnicodeDecodeError as error:
-        if error.start < len(sample) - 4:
+        # The end of a long text may be a character cut in two.
+        if error.start < len(sample) - 4 or len(sample) < 40:
             return 0.0
         text = sample[: error.start].decode(codec)
     wide = [char for char in text if char > "\x7f"]
     if not wide:
         return 0.0
-    return _RANGES[codec](wide) / len(wide)
+    return _RANGES[codec](wide, text) / len(wide)
 
 
-def _gb_common(chars: list[str]) -> float:
+def _gb_common(chars: list[str], text: str) -> float:
+    del text
     score = 0.0
     for char in chars:
         try:
             lead = char.encode("gb2312")[0]
         except UnicodeEncodeError:
+            score += 0.35 if "\u4e00" <= char <= "\u9fff" else 0.0  # traditional characters, in GBK alone
             continue
         # Level 1 (B0 to D7) holds the 3,755 common characters; A1 and A3 punctuation and full-width forms.
         score += 1.0 if 0xB0 <= lead <= 0xD7 or lead in (0xA1, 0xA3) else 0.3
     return score
 
 
-def _big5_common(chars: list[str]) -> float:
+def _big5_common(chars: list[str], text: str) -> float:
+    del text
     score = 0.0
     for char in chars:
         try:
@@ -136,10 +142,12 @@ def _big5_common(chars: list[str]) -> float:
     return score
 
 
-def _hangul(chars: list[str]) -> float:
+def _hangul(chars: list[str], text: str) -> float:
     score = sum(1.0 for char in chars if "\uac00" <= char <= "\ud7a3" and _in_ksx1001(char))
-    # Chinese text reads as Hangul in part (lead bytes B0 to C8): only nearly pure Hangul of some length is Korean.
-    return score * 1.01 if len(chars) >= 5 and score >= 0.92 * len(chars) else score * 0.5
+    # Chinese text reads as Hangul in part (lead bytes B0 to C8): only nearly pure Hangul of some length is Korean,
+    # or a little less of it when it has spaces between words.
+    enough = 4 if " " in text.strip() else 5
+    return score * 1.01 if len(chars) >= enough and score >= 0.92 * len(chars) else score * 0.5
 
 
 def _in_ksx1001(char: str) -> bool:
@@ -150,7 +158,8 @@ def _in_ksx1001(char: str) -> bool:
     return True
 
 
-def _japanese(chars: list[str]) -> float:
+def _japanese(chars: list[str], text: str) -> float:
+    del text
     kana = sum(1 for char in chars if "\u3041" <= char <= "\u30fc")
     half_width = sum(1 for char in chars if "\uff61" <= char <= "\uff9f")
     if kana < 0.2 * len(chars) or half_width > 0.2 * len(chars):
@@ -163,16 +172,19 @@ def _japanese(chars: list[str]) -> float:
 _RANGES = {"gb18030": _gb_common, "big5hkscs": _big5_common, "cp949": _hangul, "euc_jp": _japanese, "cp932": _japanese}
 
 
-def _single_byte(sample: bytes) -> str:
+def _single_byte(sample: bytes) -> tuple[str, float]:
+    mostly_high = _mostly_high(sample)
     best, best_score = "cp1252", _letter_score(sample, "cp1252", _LATIN_COMMON)
     central = _letter_score(sample, "cp1250", _CENTRAL_COMMON)
     if central > best_score:
         best, best_score = "cp1250", central
-    for codec, letters in _SINGLE_BYTE:
-        score = _letter_score(sample, codec, letters) - 0.05
-        if score > best_score and _mostly_high(sample):
-            best, best_score = codec, score
-    return best
+    if mostly_high:
+        best_score -= 0.5
+        for codec, letters in _SINGLE_BYTE:
+            score = _letter_score(sample, codec, letters)
+            if score > best_score:
+                best, best_score = codec, score
+    return best, best_score
 
 
 def _letter_score(sample: bytes, codec: str, letters: frozenset[str]) -> float:
@@ -182,7 +194,10 @@ def _letter_score(sample: bytes, codec: str, letters: frozenset[str]) -> float:
         return 0.0
     score = 0.0
     before = " "
+    is_latin = codec in ("cp1252", "cp1250")
     for char in text:
+        if not is_latin and char.isalpha() and before.isalpha() and (char > "\x7f") != (before > "\x7f"):
+            score -= 0.5  # two scripts in one word
         if char > "\x7f":
             if char in letters:
                 # A capital after a small letter is the mark of Cyrillic read in the wrong one of its charsets.
@@ -198,4 +213,4 @@ def _mostly_high(sample: bytes) -> bool:
     high = len(_HIGH.findall(sample))
     latin = sum(1 for byte in sample if 0x41 <= byte <= 0x5A or 0x61 <= byte <= 0x7A)
     runs = len(re.findall(rb"[\x80-\xff]{3,}", sample))
-    return high > latin or (runs > 0 and 5 * runs > high / 3)
+    return high > 3 and (high > latin or 15 * runs > high)

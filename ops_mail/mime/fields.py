@@ -28,7 +28,7 @@ _KNOWN_FIELD = re.compile(
     re.IGNORECASE,
 )
 # "X-Odd name: value" is a field with a wrong name; "Dear Sir: …" is text.
-_MISNAMED_FIELD = re.compile(rb"[A-Za-z0-9]{1,30}-[^:\r\n]{1,80}:(?:[ \t]|[\r\n])")
+_MISNAMED_FIELD = re.compile(rb"(?:[A-Za-z0-9]{1,30}-[^:\r\n]{1,80}|[^\s:]{2,60}):[ \t\r\n]")
 _LOOK_AHEAD = 16384
 
 

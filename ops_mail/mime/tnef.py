@@ -50,6 +50,12 @@ class Tnef:
     files: list[TnefFile] = field(default_factory=list)
     text: str | None = None
     html: bytes | None = None
+    broken: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Nothing is lost when the container itself is not kept."""
+        return not self.broken and (bool(self.files) or self.text is not None or self.html is not None)
 
 
 class _Broken(Exception):
@@ -70,6 +76,7 @@ def read_tnef(data: bytes, notes: Notes, depth: int = 0) -> Tnef | None:
                 codec = _codec(struct.unpack_from("<I", content)[0])
             elif attribute == _ATTACH_REND_DATA:
                 if not notes.take_part():
+                    found.broken = True
                     break
                 current = TnefFile()
                 found.files.append(current)
@@ -81,6 +88,7 @@ def read_tnef(data: bytes, notes: Notes, depth: int = 0) -> Tnef | None:
                 _attachment(found, current, attribute, content, codec, notes, depth)
     except _Broken:
         notes.add(Defect.BAD_TNEF)
+        found.broken = True
     for file in found.files:
         file.name = file.name or file.title
     return found
