@@ -157,7 +157,7 @@ class _Process:
             await self._supervisor.join(settings.shutdown_grace_seconds * 0.7)
         finally:
             await parsers.close()
-            await guard.close(_CLOSE_SECONDS)
+            await guard.close()
             await store.close(_CLOSE_SECONDS)
 
     def _start_maintenance(self, store: Store, schema_ready: asyncio.Event) -> None:

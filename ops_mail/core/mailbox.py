@@ -1,20 +1,7 @@
-"""How a mailbox is reached."""
+"""How a mailbox is reached: the settings' own words, for everything that needs them without the settings."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+from ops_mail.settings.mailbox import AuthMethod, Security
 
-
-class Security(StrEnum):
-    """How the connection to the IMAP server is protected (`IMAP_SECURITY`)."""
-
-    TLS = "tls"  # TLS from the first byte, port 993
-    STARTTLS = "starttls"  # plain greeting, upgraded before the login (RFC 3501 section 6.2.1), port 143
-    PLAIN = "plain"  # no protection: for tests and for servers on the same machine
-
-
-class AuthMethod(StrEnum):
-    """How the mailbox logs in (`IMAP_AUTH`)."""
-
-    PASSWORD = "password"  # noqa: S105  # the name of the method
-    OAUTH2 = "oauth2"
+__all__ = ["AuthMethod", "Security"]

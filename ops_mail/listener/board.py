@@ -119,7 +119,8 @@ class Board:
                 self._metrics.landing_latency_seconds.labels(mailbox=self._mailbox).observe(latency_seconds)
         self.status.last_landed_at = now
         self._metrics.last_landed_timestamp_seconds.labels(mailbox=self._mailbox).set(now.timestamp())
-        log.info("landed", mails=len(mails), first_uid=mails[0].listed.uid, last_uid=mails[-1].listed.uid)
+        more = {} if latency_seconds is None else {"latency_seconds": round(latency_seconds, 4)}
+        log.info("landed", mails=len(mails), first_uid=mails[0].listed.uid, last_uid=mails[-1].listed.uid, **more)
 
     def missed_push(self, mails: int) -> None:
         """A sync found mail that the server had not announced."""

@@ -53,7 +53,7 @@ async def compare(store: Store, session: ImapSession, key: FolderKey, scope: Sco
             upper = max(upper, scope.last_uid)
         known: set[Uid] = set()
         for low in range(position, upper, _TABLE_WINDOW):
-            known |= await store.known_uids(key, scope.uid_validity, Uid(low), Uid(min(upper, low + _TABLE_WINDOW)))
+            known |= await store.known_uids(key, scope.uid_validity, Uid(low + 1), Uid(min(upper, low + _TABLE_WINDOW)))
         on_server = {mail.uid for mail in listing.entries}
         yield Page(
             on_server=len(on_server),

@@ -31,7 +31,8 @@ async def keep_lease(
         while True:
             pulse.expect(lease_seconds, "keeping the lease")
             try:
-                await guard.verify(lease)
+                if lease.key in await guard.lost([lease]):
+                    raise GuardLost("the database gave the guard away: its connection was cut or another holder came")
                 await store.heartbeat(lease, _report(status))
                 proven_at = loop.time()
             except StoreUnavailable as error:

@@ -158,11 +158,13 @@ class Syncer:
         result = await self._tools.store.land(self._lease, batch)
         self.last_uid = advance_to
         self._new_rows += result.landed
-        self._board.landed(mails, self._latency_seconds())
+        latency_seconds = self._latency_seconds()
+        new = [mail for mail in mails if mail.listed.uid in result.new_uids]
+        self._board.landed(new, latency_seconds)
         if result.rekeyed or result.duplicates:
             log.info("already_known", rekeyed=result.rekeyed, duplicates=result.duplicates, last_uid=advance_to)
-        for mail in mails:
-            self._tools.on_landed(Landed(self._lease.key, mail, self._latency_seconds()))
+        for mail in new:
+            self._tools.on_landed(Landed(self._lease.key, mail, latency_seconds))
 
     def _latency_seconds(self) -> float | None:
         return None if self._hint_at is None else asyncio.get_running_loop().time() - self._hint_at

@@ -51,7 +51,8 @@ async def land(
         await _insert(connection, key, uid_validity, new, limit, now)
     await give_new_keys(connection, key, uid_validity, old_rows, now)
     await _advance(connection, lease, batch)
-    return LandingResult(landed=len(new), rekeyed=len(old_rows), duplicates=len(known))
+    new_uids = frozenset(mail.listed.uid for mail in new)
+    return LandingResult(landed=len(new), rekeyed=len(old_rows), duplicates=len(known), new_uids=new_uids)
 
 
 async def _known(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -42,6 +42,11 @@ class CursorState:
     updated_at: datetime
     lease_live: bool  # lease_until is in the future by the database's clock
 
+    @property
+    def renumbered(self) -> bool:
+        """The server numbered the folder anew since it was first read; `start_uid` means nothing any more."""
+        return self.start_uid < 0
+
 
 @dataclass(frozen=True, slots=True)
 class CursorReport:
@@ -67,11 +72,15 @@ class LandingBatch:
 
 @dataclass(frozen=True, slots=True)
 class LandingResult:
-    """What a landing did: new rows, rows of an older numbering that took the new key, rows that were there already."""
+    """What a landing did: new rows, rows of an older numbering that took the new key, rows that were there already.
+
+    `new_uids` are those of the new rows.
+    """
 
     landed: int
     rekeyed: int
     duplicates: int
+    new_uids: frozenset[Uid] = field(default=frozenset(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

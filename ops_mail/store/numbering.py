@@ -19,6 +19,8 @@ from ops_mail.store.model import Lease
 from ops_mail.store.schema import cursor, message
 
 MOVE_ROWS = 500
+RENUMBERED = -1
+"""`start_uid` of a folder that was numbered anew: where IMAP_START=now began can only be told by date since then."""
 
 
 async def begin_numbering(database: Database, lease: Lease, old: UidValidity | None, new: UidValidity) -> None:
@@ -109,7 +111,7 @@ async def _restart(connection: AsyncConnection, lease: Lease, uid_validity: UidV
     restart = (
         sa.update(cursor)
         .where(held_by(lease))
-        .values(uid_validity=uid_validity, last_uid=0, start_uid=0, updated_at=db_now())
+        .values(uid_validity=uid_validity, last_uid=0, start_uid=RENUMBERED, updated_at=db_now())
     )
     if (await connection.execute(restart)).rowcount == 0:
         raise fenced(lease)
