@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.servers.dovecot import Dovecot
-from tests.servers.process import OpsMail
+from tests.servers.product import OpsMail
 from tests.servers.tables import Tables
 
 BACKLOG = 3000
