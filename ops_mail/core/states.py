@@ -58,10 +58,10 @@ _table: dict[tuple[State, Event], State] = {
     (State.ENDING, Event.ENDED): State.SYNCING,
     (State.BACKOFF, Event.RETRY_DUE): State.CONNECTING,
     (State.DRAINING, Event.STOPPED): State.STOPPED,
-    # Stopping is final: what fails or is lost while draining changes nothing.
-    (State.DRAINING, Event.FAILED): State.DRAINING,
-    (State.DRAINING, Event.GUARD_LOST): State.DRAINING,
-    (State.DRAINING, Event.STOP): State.DRAINING,
+}
+# Stopping is final: the session may still end its step, fail or lose the guard, and it changes nothing.
+_table |= {
+    (State.DRAINING, event): State.DRAINING for event in Event if event not in (Event.GUARD_ACQUIRED, Event.STOPPED)
 }
 _table |= {(state, Event.FAILED): State.BACKOFF for state in _SESSION}
 _table |= {(state, Event.GUARD_LOST): State.STANDBY for state in _LEADING}

@@ -23,6 +23,7 @@ from ops_mail.store import Lease
 log = structlog.get_logger("ops_mail.listener")
 
 _STANDBY_POLL_SECONDS = 1.0
+_SCHEMA_POLL_SECONDS = 0.1
 _RELEASE_SECONDS = 1.5
 
 
@@ -59,14 +60,16 @@ class MailboxListener:
         """Ask for the guard until it is ours; None when stopping."""
         while not self._tools.stop.is_set():
             self._pulse.expect(60, "standing by")
+            if not self._tools.schema_ready.is_set():
+                await sleep_or_stop(_SCHEMA_POLL_SECONDS, self._tools.stop)
+                continue
             delay_seconds = _STANDBY_POLL_SECONDS * (0.75 + self._tools.random() / 2)
             try:
-                if self._tools.schema_ready.is_set():
-                    lease = await self._tools.guard.try_acquire(self._options.key)
-                    if lease is not None:
-                        return lease
-                    cursor = await self._tools.store.read_cursor(self._options.key)
-                    self._board.standing_by(cursor.holder if cursor else None)
+                lease = await self._tools.guard.try_acquire(self._options.key)
+                if lease is not None:
+                    return lease
+                cursor = await self._tools.store.read_cursor(self._options.key)
+                self._board.standing_by(cursor.holder if cursor else None)
             except StoreError as error:
                 failures = self._board.status.failures + 1
                 delay_seconds = self._options.backoff.delay_seconds(failures, self._tools.random())
