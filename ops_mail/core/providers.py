@@ -47,28 +47,41 @@ GENERIC = ProviderProfile("generic", "any IMAP server")
 NETEASE = ProviderProfile(
     "netease",
     "NetEase (163, 126, yeah.net)",
-    hosts=("163.com", "126.com", "yeah.net", "188.com", "qiye.163.com", "netease.com"),
+    hosts=("163.com", "126.com", "yeah.net", "188.com", "netease.com"),
     keepalive=Keepalive.STATUS,
     keepalive_seconds=55,
     poll_seconds=30,
     notes=(
-        Note("SELECT is refused with `Unsafe Login` until the client has sent ID", "NetEase help centre, IMAP clients"),
-        Note("the password is an authorisation code from the web mail, where IMAP must be on", "NetEase help centre"),
-        Note("IDLE may not be announced; NOOP does not renew the idle timer, STATUS does", "observed"),
+        Note(
+            "SELECT is refused with `Unsafe Login` until the client has sent ID after its login",
+            "https://github.com/OfflineIMAP/offlineimap/issues/696",
+        ),
+        Note(
+            "the password is an authorisation code from the web mail, where IMAP must be switched on",
+            "https://github.com/pimalaya/himalaya/issues/651",
+        ),
+        Note("IDLE may not be announced", "https://github.com/smiley22/S22.Imap/issues/167"),
+        Note("NOOP does not renew the idle timer, STATUS does", "field observation"),
     ),
 )
 
 TENCENT = ProviderProfile(
     "tencent",
     "Tencent (QQ mail, Exmail)",
-    hosts=("qq.com", "exmail.qq.com", "foxmail.com"),
+    hosts=("qq.com", "foxmail.com"),
     idle_trusted=False,
     poll_seconds=30,
     min_login_gap_seconds=15,
     notes=(
-        Note("IDLE is accepted but may never push: the folder is polled", "observed"),
-        Note("about ten logins in two minutes and further ones are refused", "observed"),
-        Note("the password is an authorisation code; IMAP must be switched on in the web mail", "QQ mail help centre"),
+        Note("IDLE is accepted but may never push, so the folder is polled", "field observation"),
+        Note(
+            "SEARCH ignores its criteria; nothing here relies on it", "https://github.com/mscdex/node-imap/issues/686"
+        ),
+        Note(
+            "about ten logins within two minutes and further ones are refused for a while",
+            "https://github.com/NousResearch/hermes-agent/pull/92753",
+        ),
+        Note("the password is an authorisation code from the web mail", "field observation"),
     ),
 )
 
@@ -77,8 +90,9 @@ GMAIL = ProviderProfile(
     "Google (Gmail, Workspace)",
     hosts=("gmail.com", "googlemail.com"),
     notes=(
-        Note("at most 15 connections an account", "Google: Gmail IMAP limits"),
-        Note("needs OAuth2 or an app password", "Google: sign in with app passwords"),
+        Note("at most 15 connections an account", "https://support.google.com/mail/answer/7126229"),
+        Note("needs OAuth2 or an app password", "https://support.google.com/accounts/answer/185833"),
+        Note("ends a session after about a day", "https://github.com/mscdex/node-imap/issues/921"),
     ),
 )
 
@@ -88,9 +102,20 @@ OUTLOOK = ProviderProfile(
     hosts=("office365.com", "outlook.com", "hotmail.com", "live.com", "partner.outlook.cn"),
     min_login_gap_seconds=5,
     notes=(
-        Note("OAuth2 only: set OPS_MAIL_IMAP_AUTH=oauth2", "Microsoft: basic authentication in Exchange Online"),
-        Note("`User is authenticated but not connected`: mailbox unreachable, or another user's token", "observed"),
-        Note("ends IDLE and throttles by itself; sizes in the listing are estimates", "observed"),
+        Note(
+            "OAuth2 only: set OPS_MAIL_IMAP_AUTH=oauth2",
+            "https://learn.microsoft.com/en-us/exchange/clients-and-mobile-in-exchange-online/"
+            "deprecation-of-basic-authentication-exchange-online",
+        ),
+        Note(
+            "`BAD User is authenticated but not connected`: throttled, or the token does not fit the mailbox",
+            "https://github.com/mscdex/node-imap/issues/689",
+        ),
+        Note(
+            "ends the session with BYE when the access token it began with runs out (about an hour)",
+            "https://github.com/postalsys/imapflow/releases/tag/v2.11.0",
+        ),
+        Note("sizes in a listing are estimates, and IDLE is ended by the server", "field observation"),
     ),
 )
 

@@ -123,7 +123,7 @@ async def _authenticate(channel: Channel, options: SessionOptions, capabilities:
 
 
 def _is_passing(reply: Reply) -> bool:
-    """True when the password may well be right: the server's own trouble (RFC 5530), or too many connections (Gmail)."""
+    """True when the password may well be right: the server's own trouble (RFC 5530), or Gmail's connection limit."""
     return any(map(reply.has_code, ("UNAVAILABLE", "SERVERBUG", "INUSE", "LIMIT"))) or "too many" in reply.text.lower()
 
 

@@ -96,8 +96,11 @@ class ImapSession:
         """To be called before a sync: hints that come while it runs call for another one."""
         self._channel.protocol.clear_hint()
 
-    async def select(self, folder: str) -> SelectedFolder:
-        """Selects a folder by its plain Unicode name. Raises ImapError(FOLDER) when the server refuses."""
+    async def select(self, folder: str, *, read_only: bool = False) -> SelectedFolder:
+        """Selects a folder by its plain Unicode name. Raises ImapError(FOLDER) when the server refuses.
+
+        With `read_only` it is opened by EXAMINE, which changes nothing there, not even who saw a mail first.
+        """
         channel = self._channel
         try:
             name = folder_argument(folder)
@@ -106,7 +109,7 @@ class ImapSession:
             raise ImapError(Failure.FOLDER, message) from None
         self._view.begin_select()
         self.clear_hint()
-        reply = await channel.run("SELECT", name)
+        reply = await channel.run("EXAMINE" if read_only else "SELECT", name)
         self._view.end_select()
         if not reply.ok:
             raise await self._not_selected(folder, reply.result, reply.text)
@@ -249,9 +252,10 @@ class ImapSession:
                 names = await self.list_folders()
                 if folder not in names and names:
                     hint += f"; the mailbox has {', '.join(repr(name) for name in names[:10])}"
-        self.abort()
         failure = Failure.FOLDER if result == "NO" else Failure.PROTOCOL
-        return ImapError(failure, f"{self.address} refused to open the folder {folder!r}: {text}: {hint}")
+        message = f"{self.address} refused to open the folder {folder!r}: {text}: {hint}"
+        self._channel.abort(failure, message)
+        return ImapError(failure, message)
 
 
 def _status_items(responses: Iterable[object]) -> dict[bytes, int]:

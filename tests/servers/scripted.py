@@ -1,4 +1,4 @@
-"""A small IMAP server whose every answer can be replaced: for servers that misbehave. Real sockets, the test's loop.
+r"""A small IMAP server whose every answer can be replaced: for servers that misbehave. Real sockets, the test's loop.
 
 server = ScriptedImap({1: b"Subject: hi\\r\\n\\r\\n"})
 server.on["UID FETCH"] = answer  # async def answer(peer: Peer, command: ReceivedCommand) -> None
@@ -122,6 +122,11 @@ class ScriptedImap:
             for line in self.received
             if line.partition(b" ")[2].upper().startswith(name.encode())
         ]
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Waits until `condition` holds; a hang is ended by the test's own time limit."""
+        while not condition():  # noqa: ASYNC110  # the condition looks at the client's state: there is no event for it
+            await asyncio.sleep(0.005)
 
     def add(self, uid: int, raw: bytes) -> None:
         """New mail, announced to every client that idles."""

@@ -9,7 +9,7 @@ import pytest
 from ops_mail.core.ids import Uid
 from ops_mail.core.mailbox import Security
 from ops_mail.errors import Failure, ImapError
-from ops_mail.imap import Expunged, IdleOutcome, Refused, open_session
+from ops_mail.imap import Expunged, IdleOutcome, ImapSession, Refused, open_session
 from ops_mail.imap.listing import WINDOW
 from tests.integration.imap.opening import options, selected
 from tests.servers.dovecot import Dovecot
@@ -19,6 +19,14 @@ START = Uid(0)
 
 def mail(number: int, size: int = 0) -> bytes:
     return b"Subject: mail %d\r\n\r\n" % number + b"x" * size + b"\r\n"
+
+
+def hinted(session: ImapSession) -> bool:
+    return session.hint_at is not None
+
+
+def pushed(session: ImapSession) -> bool:
+    return session.pushed_in_idle
 
 
 def no_beat() -> None:
@@ -31,6 +39,17 @@ async def test_a_folder_with_a_chinese_name_and_quotes(dovecot: Dovecot, user: s
         assert await session.append('台北 "2024" & x', mail(1)) == 1
         assert (await session.list_after(START)).entries[0].uid == 1
         assert '台北 "2024" & x' in await session.list_folders()
+
+
+async def test_a_folder_opened_for_reading_can_be_watched_but_not_changed(dovecot: Dovecot, user: str) -> None:
+    dovecot.append(user, "INBOX", mail(1))
+    async with selected(options(dovecot, user=user)) as session:
+        folder = await session.select("INBOX", read_only=True)
+        assert (folder.exists, folder.read_only) == (1, True)
+        assert (await session.list_after(START)).complete
+        assert await session.idle(0.1, asyncio.Event(), no_beat) is IdleOutcome.TIMEOUT
+        await session.store_flags([Uid(1)], [r"\Seen"])  # ignored
+    assert r"\Seen" not in dovecot.contents(user, "INBOX")[1][1]
 
 
 async def test_a_folder_that_is_missing_names_those_that_are_there(dovecot: Dovecot, user: str) -> None:
@@ -165,12 +184,12 @@ async def test_a_push_ends_idle(dovecot: Dovecot, user: str, security: Security)
         await asyncio.sleep(0.1)
         await asyncio.to_thread(dovecot.append, user, "INBOX", mail(1))
         assert await idling is IdleOutcome.PUSH
-        assert session.hint_at is not None
-        assert session.pushed_in_idle
+        assert hinted(session)
+        assert pushed(session)
         assert await session.idle(30, asyncio.Event(), no_beat) is IdleOutcome.PUSH  # at once: the hint still stands
         session.clear_hint()
-        assert session.hint_at is None
-        assert not session.pushed_in_idle
+        assert not hinted(session)
+        assert not pushed(session)
         assert len((await session.list_after(START)).entries) == 1
 
 
@@ -200,11 +219,11 @@ async def test_the_callers_event_ends_idle(dovecot: Dovecot, user: str) -> None:
 async def test_poll_finds_a_hint(dovecot: Dovecot, user: str) -> None:
     async with selected(options(dovecot, user=user)) as session:
         await session.poll()
-        assert session.hint_at is None
+        assert not hinted(session)
         dovecot.append(user, "INBOX", mail(1))
         await session.poll()
-        assert session.hint_at is not None
-        assert not session.pushed_in_idle
+        assert hinted(session)
+        assert not pushed(session)
 
 
 async def test_flags_are_added(dovecot: Dovecot, user: str) -> None:

@@ -385,8 +385,7 @@ async def test_a_cancelled_opening_leaves_no_connection_behind() -> None:
 
     async with ScriptedImap(on={"LOGIN": silent}) as server:
         opening = asyncio.create_task(open_session(options(server)))
-        while not server.commands("LOGIN"):
-            await asyncio.sleep(0.01)
+        await server.until(lambda: bool(server.commands("LOGIN")))
         opening.cancel()
         with pytest.raises(asyncio.CancelledError):
             await opening

@@ -3,6 +3,14 @@ from __future__ import annotations
 from ops_mail.imap.view import FolderView
 
 
+def hinted(view: FolderView) -> bool:
+    return view.hint_at is not None
+
+
+def pushed(view: FolderView) -> bool:
+    return view.pushed_in_idle
+
+
 def selected(exists: int = 10) -> FolderView:
     view = FolderView()
     view.begin_select()
@@ -24,7 +32,7 @@ def test_a_folder_that_grows_is_a_hint_and_the_oldest_counts() -> None:
     assert view.note(b"* 12 EXISTS", 6.0)
     assert view.hint_at == 5.0
     view.clear_hint()
-    assert view.hint_at is None
+    assert not hinted(view)
     assert not view.note(b"* 12 EXISTS", 7.0)
 
 
@@ -51,12 +59,12 @@ def test_more_recent_mails_are_a_hint() -> None:
 def test_only_a_hint_within_idle_is_a_push() -> None:
     view = selected()
     view.note(b"* 11 EXISTS", 5.0)
-    assert not view.pushed_in_idle
+    assert not pushed(view)
     view.idling = True
     view.note(b"* 12 EXISTS", 6.0)
-    assert view.pushed_in_idle
+    assert pushed(view)
     view.clear_hint()
-    assert not view.pushed_in_idle
+    assert not pushed(view)
 
 
 def test_expunges_never_count_below_zero() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +22,7 @@ def read(chunks: list[bytes], literal_limit: int = 1 << 20) -> list[Response]:
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
     ends = sorted({place % (len(data) + 1) for place in places} | {0, len(data)})
-    return [data[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    return [data[start:end] for start, end in pairwise(ends)]
 
 
 lines = st.binary(max_size=30).map(lambda raw: raw.replace(b"\r", b"r").replace(b"\n", b"n").replace(b"}", b")"))
@@ -98,11 +100,8 @@ def test_a_literal_of_no_bytes() -> None:
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory() -> None:
-    reader = ResponseReader()
     with pytest.raises(WireError):
-        for _ in range(MAX_LINE_BYTES // 65536 + 2):
-            reader.push(b"x" * 65536)
-            reader.next()
+        read([b"x" * 65536] * (MAX_LINE_BYTES // 65536 + 2))
 
 
 def test_a_response_with_endless_literals_is_refused() -> None:
@@ -112,10 +111,10 @@ def test_a_response_with_endless_literals_is_refused() -> None:
 
 def test_is_empty_tells_whether_anything_waits() -> None:
     reader = ResponseReader()
-    assert reader.is_empty
-    reader.push(b"* 1 EXISTS\r\n* 2")
-    reader.next()
-    assert not reader.is_empty
-    reader.push(b" EXISTS\r\n")
-    reader.next()
-    assert reader.is_empty
+    told = [reader.is_empty]
+    for chunk in (b"* 1 EXISTS\r\n* 2", b" EXISTS\r\n", b"* X {1}\r\n", b"a\r\n"):
+        reader.push(chunk)
+        while reader.next() is not None:
+            pass
+        told.append(reader.is_empty)
+    assert told == [True, False, True, False, True]
