@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ops_mail.app.options import session_options
-from ops_mail.cli.check.examine import Examined, examine
 from ops_mail.cli.check.network import DNS, TCP, dial, look_up
 from ops_mail.cli.check.rows import Row, Rows, Verdict, skipped
 from ops_mail.errors import Failure, ImapError
-from ops_mail.imap import ImapSession, open_session
+from ops_mail.imap import ImapSession, SelectedFolder, open_session
 from ops_mail.settings import MailboxSettings, Security, Settings, StartMode
 
 _TLS, _LOGIN, _CAPABILITIES, _FOLDER, _IDLE = "tls", "login", "capabilities", "folder", "idle"
@@ -79,7 +78,7 @@ async def _in_session(
     yield Row(group, _LOGIN, Verdict.OK, f"as {mailbox.username}, {opened_seconds:.2f} s with the connection")
     yield _capabilities_row(settings, group, session)
     try:
-        yield _folder_row(mailbox, group, await examine(session, mailbox.folder))
+        yield _folder_row(mailbox, group, await session.select(mailbox.folder, read_only=True))
     except ImapError as error:
         yield _failed(group, _FOLDER, error)
         return
@@ -126,11 +125,9 @@ def _capabilities_row(settings: Settings, group: str, session: ImapSession) -> R
     return Row(group, _CAPABILITIES, Verdict.OK, detail)
 
 
-def _folder_row(mailbox: MailboxSettings, group: str, found: Examined) -> Row:
+def _folder_row(mailbox: MailboxSettings, group: str, found: SelectedFolder) -> Row:
     mails = "1 mail" if found.exists == 1 else f"{found.exists} mails"
-    detail = f"{mails}, UIDVALIDITY {found.uid_validity or 'unknown'}"
-    if not found.uid_validity:
-        return Row(group, _FOLDER, Verdict.FAIL, detail, "without UIDVALIDITY its mails have no lasting identity")
+    detail = f"{mails}, UIDVALIDITY {found.uid_validity}"
     if mailbox.start is not StartMode.ALL:
         detail += f"; OPS_MAIL_IMAP_START is {mailbox.start}"
     return Row(group, _FOLDER, Verdict.OK, detail)
@@ -156,4 +153,6 @@ def _failed(group: str, step: str, error: ImapError) -> Row:
     detail, found, advice = str(error).rpartition(": check ")
     if found:
         return Row(group, step, Verdict.FAIL, detail, f"check {advice}")
-    return Row(group, step, Verdict.FAIL, str(error), _ADVICE.get(error.failure, ""))
+    # Many of these errors say what to do by themselves.
+    advice = "" if "OPS_MAIL_" in str(error) else _ADVICE.get(error.failure, "")
+    return Row(group, step, Verdict.FAIL, str(error), advice)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import threading
 import time
@@ -38,7 +39,7 @@ async def dial(addresses: list[str], mailbox: MailboxSettings, group: str, limit
         except TimeoutError:
             reasons.append(f"{address}: no answer")
         except OSError as error:
-            reasons.append(f"{address}: {error.strerror or error}")
+            reasons.append(f"{address}: {os.strerror(error.errno) if error.errno else error}")
         else:
             writer.transport.abort()
             milliseconds = (time.monotonic() - began) * 1000
