@@ -8,6 +8,8 @@ from typing import TextIO
 
 from ops_mail.core.mail import PreparedMail
 
+_JOINERS = "\u200c\u200d"  # parts of words in some scripts, and of many an emoji
+
 
 class Screen:
     """Lines to `out`; when nobody reads any more (`demo | head`), `on_closed` is called and the rest is dropped."""
@@ -38,4 +40,4 @@ def landed_line(mail: PreparedMail, seconds: float) -> str:
 
 def _printable(text: str) -> str:
     """A mail's subject must not move the cursor or colour the terminal."""
-    return "".join(character if character.isprintable() else " " for character in text)
+    return "".join(character if character.isprintable() or character in _JOINERS else " " for character in text)
