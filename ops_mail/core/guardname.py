@@ -20,6 +20,6 @@ def guard_name(schema: str, key: FolderKey) -> str:
     plain = f"ops_mail:{schema}:{key.mailbox}/{key.folder}"
     if len(plain) <= MAX_LENGTH and _SAFE.fullmatch(plain):
         return plain
-    digest = hashlib.sha256("\0".join((schema, key.mailbox, key.folder)).encode("utf-8", "surrogatepass")).hexdigest()
+    digest = hashlib.sha256(f"{schema}\0{key.mailbox}\0{key.folder}".encode("utf-8", "surrogatepass")).hexdigest()
     readable = re.sub(r"[^a-z0-9_.@+-]+", "-", key.mailbox.lower())[:22]
     return f"ops_mail:{readable}:{digest[:32]}"

@@ -12,7 +12,7 @@ _NUMBER = re.compile(r"0x[0-9a-fA-F]+|0b[01]+|[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-
 _WORD = re.compile(r"[A-Za-z0-9_$\x80-\U0010ffff]+")
 
 
-class UnreadableSql(ValueError):
+class UnreadableSqlError(ValueError):
     """The text cannot be understood for certain, so nobody may rely on what it seems to say."""
 
 
@@ -44,7 +44,7 @@ class Token:
 
 
 def tokens_of(sql: str) -> Iterator[Token]:
-    """Yields the tokens of `sql` without comments. Raises UnreadableSql where the servers' readings differ."""
+    """Yields the tokens of `sql` without comments. Raises UnreadableSqlError where the servers' readings differ."""
     at, glued = 0, False
     while at < len(sql):
         after = _skip(sql, at)
@@ -65,7 +65,7 @@ def _skip(sql: str, at: int) -> int:
     if sql.startswith("--", at):
         # MySQL needs white space after the dashes, SQLite does not: `1--1` is a number there and a comment here.
         if at + 2 < len(sql) and sql[at + 2] not in _SPACE:
-            raise UnreadableSql("two dashes without a space after them")
+            raise UnreadableSqlError("two dashes without a space after them")
         return _line_end(sql, at)
     if sql.startswith("/*", at):
         return _comment_end(sql, at)
@@ -79,10 +79,10 @@ def _token(sql: str, at: int, glued: bool) -> tuple[Token, int]:
         return Token(Kind.STRING if char == "'" else Kind.NAME, text, glued), end
     if char in "[]{}":
         # Brackets quote names in SQLite and braces open ODBC escapes in MySQL; nothing of ours needs either.
-        raise UnreadableSql("brackets or braces")
+        raise UnreadableSqlError("brackets or braces")
     if number := _NUMBER.match(sql, at):
         if _WORD.match(sql, number.end()):
-            raise UnreadableSql("a number that runs into a word")  # `1.FROM t` has a keyword in it, `1a` is a name
+            raise UnreadableSqlError("a number that runs into a word")  # `1.FROM t` has a keyword in it, `1a` is a name
         return Token(Kind.NUMBER, number.group(), glued), number.end()
     if word := _WORD.match(sql, at):
         return Token(Kind.WORD, word.group(), glued, word.group().upper()), word.end()
@@ -96,12 +96,12 @@ def _line_end(sql: str, at: int) -> int:
 
 def _comment_end(sql: str, at: int) -> int:
     if sql[at + 2 : at + 4].upper().startswith(("!", "M!")):
-        raise UnreadableSql("a comment that some servers execute")
+        raise UnreadableSqlError("a comment that some servers execute")
     end = sql.find("*/", at + 2)
     if end < 0:
-        raise UnreadableSql("a comment without an end")
+        raise UnreadableSqlError("a comment without an end")
     if "/*" in sql[at + 2 : end]:
-        raise UnreadableSql("a comment inside a comment")
+        raise UnreadableSqlError("a comment inside a comment")
     return end + 2
 
 
@@ -116,7 +116,7 @@ def _quoted(sql: str, at: int) -> tuple[str, int]:
             # an odd number of them stands before a quote.
             following = sql[at + 1 : at + 2]
             if following in ("", quote):
-                raise UnreadableSql("a backslash before a quote")
+                raise UnreadableSqlError("a backslash before a quote")
             at += 2
         elif char != quote:
             at += 1
@@ -126,4 +126,4 @@ def _quoted(sql: str, at: int) -> tuple[str, int]:
             start = at
         else:
             return "".join([*parts, sql[start:at]]), at + 1
-    raise UnreadableSql("a quote without an end")
+    raise UnreadableSqlError("a quote without an end")

@@ -33,7 +33,7 @@ class BlobStore(Protocol):
         """Makes sure that all `blobs` are stored before the transaction of `connection` commits. Repeatable."""
 
     def open(self, sha256: str) -> AsyncIterator[bytes]:
-        """The plain content in pieces, checked against its hash at the end. Raises StoreRefused if absent or damaged."""
+        """The plain content in pieces, checked against its hash at the end. StoreRefused if absent or damaged."""
 
 
 class DatabaseBlobs:

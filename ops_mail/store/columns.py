@@ -26,14 +26,14 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
             return dialect.type_descriptor(mysql.DATETIME(fsp=6))
         return dialect.type_descriptor(sa.DateTime())
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - as given
         if value is None:
             return None
         if value.tzinfo is None:
             raise ValueError("a naive datetime must not reach the database: which zone is it in?")
         return value.astimezone(UTC).replace(tzinfo=None)
 
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - as given
         return None if value is None else value.replace(tzinfo=UTC)
 
 
@@ -50,14 +50,14 @@ class db_now(ColumnElement[datetime]):  # noqa: N801 - reads as the SQL function
 
 @compiles(db_now, "mysql")
 @compiles(db_now, "mariadb")
-def _now_mysql(element: db_now, compiler: SQLCompiler, **kw: Any) -> str:
+def _now_mysql(element: db_now, _compiler: SQLCompiler, **_kw: Any) -> str:
     if not element.plus_seconds:
         return "UTC_TIMESTAMP(6)"
     return f"(UTC_TIMESTAMP(6) + INTERVAL {round(element.plus_seconds * MICROSECONDS)} MICROSECOND)"
 
 
 @compiles(db_now, "sqlite")
-def _now_sqlite(element: db_now, compiler: SQLCompiler, **kw: Any) -> str:
+def _now_sqlite(element: db_now, _compiler: SQLCompiler, **_kw: Any) -> str:
     # SQLite knows milliseconds; padded to six digits because times are compared as text there.
     return f"(strftime('%Y-%m-%d %H:%M:%f', 'now', '{element.plus_seconds:+.3f} seconds') || '000')"
 

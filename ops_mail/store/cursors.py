@@ -60,7 +60,7 @@ async def _ensure_row(connection: AsyncConnection, key: FolderKey) -> int:
         row = (await connection.execute(find)).one()
     if (row.mailbox, row.folder) != (key.mailbox, key.folder):
         # MySQL compares without trailing blanks: two folders that differ there alone would share their mails' keys.
-        raise StoreRefused(f"{key}: the table already holds {row.mailbox}/{row.folder}, alike but for blanks at the end")
+        raise StoreRefused(f"{key}: the table has {row.mailbox}/{row.folder} already, alike but for blanks at the end")
     return int(row.id)
 
 
@@ -129,7 +129,7 @@ def _is(key: FolderKey) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def _state(row: sa.Row[Any]) -> CursorState:
-    fields = dict(row._mapping)
+    fields = dict(row._mapping)  # noqa: SLF001 - the documented way to a row's names
     key = FolderKey(fields.pop("mailbox"), fields.pop("folder"))
     live = bool(fields.pop("lease_live"))
     return CursorState(key=key, cursor_id=fields.pop("id"), lease_live=live, **fields)

@@ -42,7 +42,7 @@ class Database:
         self._body_limit: BodyLimit | None = None
 
     def lone_engine(self, *, idle_seconds: float, lock_wait_seconds: float = LONG_LOCK_WAIT_SECONDS) -> AsyncEngine:
-        """An engine for one long-lived autocommit connection outside the pool (guard, migration); no statement limit."""
+        """An engine for one long-lived autocommit connection outside the pool (guard, migration), without limits."""
         if is_memory(self.url):
             return self.engine  # a second connection would be a second database
         session = Session(idle_seconds, 0, lock_wait_seconds)
@@ -75,9 +75,9 @@ class Database:
 
     async def _transaction(self, work: Callable[[AsyncConnection], Awaitable[Result]]) -> Result:
         async with self._connection() as connection:
-            await connection.execution_options(sqlite_begin="IMMEDIATE")
-            async with connection.begin():
-                return await work(connection)
+            writer = await connection.execution_options(sqlite_begin="IMMEDIATE")
+            async with writer.begin():
+                return await work(writer)
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[AsyncConnection]:

@@ -23,7 +23,10 @@ _NO_TABLE = 1146
 _DENIED = {1044, 1045, 1142, 1143, 1227, 1370, 1410, 1698}
 # The data's fault, although the drivers call most of them OperationalError: bad JSON (3140 to 3158), a CHECK that
 # failed (3819 MySQL, 4025 MariaDB), wrong or overlong values, a packet that no setting of ours can make smaller.
-_REFUSED = {1048, 1118, 1153, 1264, 1265, 1292, 1301, 1364, 1366, 1406, 1411, 1441, 1690, 3819, 4025, *range(3140, 3159)}
+_REFUSED = {
+    *(1048, 1118, 1153, 1264, 1265, 1292, 1301, 1364, 1366, 1406, 1411, 1441, 1690, 3819, 4025),
+    *range(3140, 3159),
+}
 
 
 def error_code(error: BaseException) -> int | None:

@@ -22,6 +22,10 @@ POOL_SIZE = 5
 POOL_OVERFLOW = 15
 POOL_WAIT_SECONDS = 10
 MYSQL_NAMES = ("mysql", "mariadb")
+_DRIVERS = {
+    "sqlite+aiosqlite",
+    *(f"{name}+{driver}" for name in MYSQL_NAMES for driver in ("aiomysql", "asyncmy")),
+}
 SQL_MODE = "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 
 
@@ -48,8 +52,7 @@ def parse_url(url: str) -> URL:
         parsed = parsed.set(drivername="sqlite+aiosqlite")
     elif parsed.drivername in MYSQL_NAMES:
         parsed = parsed.set(drivername=f"{parsed.drivername}+aiomysql")
-    dialect, _, driver = parsed.drivername.partition("+")
-    if (dialect == "sqlite" and driver == "aiosqlite") or (dialect in MYSQL_NAMES and driver in ("aiomysql", "asyncmy")):
+    if parsed.drivername in _DRIVERS:
         return parsed
     raise ConfigError(
         [f"OPS_MAIL_DATABASE_URL: {parsed.drivername} is not one of sqlite+aiosqlite, mysql+aiomysql, mysql+asyncmy"]
@@ -123,21 +126,21 @@ def _abort_when_invalid(engine: AsyncEngine) -> None:
     """An invalidated connection is cut, not closed politely: QUIT to a frozen server would wait for ever."""
 
     def abort(connection: Any) -> None:
-        driver = connection._connection
+        driver = connection._connection  # noqa: SLF001 - SQLAlchemy offers no other way to the driver's object
         writer = getattr(driver, "_writer", None)  # aiomysql
         transport = getattr(writer, "transport", None) or getattr(driver, "_transport", None)  # asyncmy
-        connection._terminate_force_close()
+        connection._terminate_force_close()  # noqa: SLF001 - what its own terminate() falls back to
         if transport is not None:
             transport.abort()
 
-    engine.sync_engine.dialect.do_terminate = abort  # type: ignore[method-assign] # the one hook SQLAlchemy offers
+    engine.sync_engine.dialect.do_terminate = abort  # type: ignore[method-assign,assignment] # the one hook there is
 
 
 def _prepare_sqlite(engine: AsyncEngine, session: Session) -> None:
     wait_ms = round(session.lock_wait_seconds * 1000)
 
     @event.listens_for(engine.sync_engine, "connect")
-    def on_connect(connection: DBAPIConnection, record: object) -> None:
+    def on_connect(connection: DBAPIConnection, _record: object) -> None:
         connection.isolation_level = None  # BEGIN is sent by us, below, never by the driver
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout={wait_ms}")

@@ -47,38 +47,43 @@ class Guard:
 
         A cancelled call gives back what it may still get.
         """
-        task = self._spawn(self._acquire(key))
+        task = self._start(self._acquire(key))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             # Cancelling the statement itself would cost the connection and with it every other folder's lock.
-            self._spawn(self._give_back(task))
+            task.add_done_callback(self._give_back)
             raise
 
     async def release(self, lease: Lease) -> None:
         """Lets another instance have the folder at once, as far as the database can be reached. Logs, never raises."""
-        await asyncio.shield(self._spawn(self._release(lease)))
+        await asyncio.shield(self._start(self._release(lease)))
 
     async def lost(self, leases: Iterable[Lease]) -> set[FolderKey]:
-        """Which of `leases` are no longer ours: all on MySQL when the lock's connection died. Never raises StoreError."""
-        return await asyncio.shield(self._spawn(self._lost(list(leases))))
+        """Which of `leases` are no longer ours; on MySQL all of them once the locks' connection died.
 
-    async def check(self) -> None:
-        """Raises GuardLost, naming the folders, unless everything that was acquired and not released is still held."""
-        leases = [Lease(key, 0, epoch, self._holder) for key, epoch in self._epochs.items()]
-        gone = await self.lost(leases)
-        if gone:
-            raise GuardLost(f"the guard is lost: {', '.join(sorted(map(str, gone)))}")
+        Asking also keeps that connection alive. Raises StoreUnavailable on SQLite alone, where it proves nothing: from
+        a database that does not answer nobody can take the folder.
+        """
+        return await asyncio.shield(self._start(self._lost(list(leases))))
 
-    async def close(self) -> None:
-        """Ends the lock connection; what was held is free then. Bounded, never raises."""
-        pending = [task for task in self._tasks if not task.done()]
-        if pending:
-            await asyncio.wait(pending, timeout=2.0)
-            for task in pending:
+    async def verify(self, lease: Lease) -> None:
+        """Raises GuardLost unless `lease` is still ours; StoreUnavailable as `lost`."""
+        if await self.lost([lease]):
+            raise GuardLost(f"{lease.key}: the guard is lost (epoch {lease.epoch})")
+
+    async def close(self, timeout_seconds: float = 2.0) -> None:
+        """Ends the locks' connection; what was held is free then. Logs, never raises."""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while self._tasks:
+                    await asyncio.wait(self._tasks)
+        except TimeoutError:
+            log.warning("guard_busy_at_close", tasks=len(self._tasks))
+            for task in self._tasks:
                 task.cancel()
         if self._locks is not None:
-            await self._locks.close()
+            await self._locks.close(timeout_seconds)
         self._epochs.clear()
 
     async def _acquire(self, key: FolderKey) -> Lease | None:
@@ -102,13 +107,12 @@ class Guard:
             self._epochs[key] = lease.epoch
         return lease
 
-    async def _give_back(self, task: asyncio.Task[Lease | None]) -> None:
-        try:
-            lease = await task
-        except StoreError:
+    def _give_back(self, task: asyncio.Task[Lease | None]) -> None:
+        if task.cancelled() or task.exception() is not None:
             return
+        lease = task.result()
         if lease is not None:
-            await self._release(lease)
+            self._start(self._release(lease)).add_done_callback(_forget)
 
     async def _release(self, lease: Lease) -> None:
         async def work(connection: AsyncConnection) -> None:
@@ -134,27 +138,16 @@ class Guard:
     async def _lost(self, leases: list[Lease]) -> set[FolderKey]:
         if self._locks is None:
             return await self._lost_rows(leases)
-        # Asked even without a lease: the question keeps the session alive.
         names = {lease.key: await self._name(lease.key) for lease in leases}
         held = await self._locks.held(names.values())
-        gone = {
-            lease.key
-            for lease in leases
-            if names[lease.key] not in held or self._epochs.get(lease.key) != lease.epoch
-        }
-        for lease in leases:
-            if lease.key in gone and self._epochs.get(lease.key) == lease.epoch:
-                del self._epochs[lease.key]
-        return gone
+        for key, name in names.items():
+            if name not in held:
+                self._epochs.pop(key, None)
+        return {lease.key for lease in leases if self._epochs.get(lease.key) != lease.epoch}
 
     async def _lost_rows(self, leases: list[Lease]) -> set[FolderKey]:
-        try:
-            async with self._database.reading("checking the guard") as connection:
-                epochs = await read_epochs(connection)
-        except StoreError as error:
-            # Nobody can take the folder from a database that does not answer; the heartbeat will tell.
-            log.warning("guard_check_failed", error=str(error))
-            return set()
+        async with self._database.reading("checking the guard") as connection:
+            epochs = await read_epochs(connection)
         return {lease.key for lease in leases if epochs.get(lease.key) != lease.epoch}
 
     async def _name(self, key: FolderKey) -> str:
@@ -163,8 +156,12 @@ class Guard:
             self._schema = await self._locks.schema()
         return guard_name(self._schema, key)
 
-    def _spawn(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+    def _start(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def _forget(_task: asyncio.Task[None]) -> None:
+    """`_release` has logged whatever it had to say."""

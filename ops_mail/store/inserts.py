@@ -9,11 +9,14 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 STATEMENT_BYTES = 256 * 1024
-"""A MySQL driver turns a whole statement into text before it lets the loop run again; this is a few milliseconds' worth."""
+"""A MySQL driver turns a whole statement into text before the loop runs again; this is a few milliseconds' worth."""
 
 
 async def insert_many(
-    connection: AsyncConnection, table: sa.Table, rows: Sequence[dict[str, Any]], size_of: Callable[[dict[str, Any]], int]
+    connection: AsyncConnection,
+    table: sa.Table,
+    rows: Sequence[dict[str, Any]],
+    size_of: Callable[[dict[str, Any]], int],
 ) -> None:
     """Inserts `rows` in order, so many a statement that their estimated sizes stay below STATEMENT_BYTES."""
     group: list[dict[str, Any]] = []

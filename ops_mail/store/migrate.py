@@ -34,9 +34,8 @@ async def migrate(database: Database) -> list[str]:
     """
     engine = database.lone_engine(idle_seconds=LONG_IDLE_SECONDS, lock_wait_seconds=LOCK_WAIT_SECONDS)
     try:
-        async with edge("migrating", MIGRATE_SECONDS), engine.connect() as connection:
-            async with _alone(database, connection):
-                return await connection.run_sync(_upgrade)
+        async with edge("migrating", MIGRATE_SECONDS), engine.connect() as one, _alone(database, one) as connection:
+            return await connection.run_sync(_upgrade)
     finally:
         if not is_memory(database.url):
             await engine.dispose()
@@ -60,12 +59,12 @@ async def schema_state(database: Database) -> SchemaState:
 
 
 @asynccontextmanager
-async def _alone(database: Database, connection: AsyncConnection) -> AsyncIterator[None]:
+async def _alone(database: Database, connection: AsyncConnection) -> AsyncIterator[AsyncConnection]:
     """SQLite: one exclusive transaction around everything. MySQL: a named lock on this very connection."""
     if not database.mysql:
-        await connection.execution_options(sqlite_begin="EXCLUSIVE")
+        connection = await connection.execution_options(sqlite_begin="EXCLUSIVE")
         async with connection.begin():
-            yield
+            yield connection
         return
     schema = (await connection.execute(sa.text("SELECT DATABASE()"))).scalar_one()
     name = f"ops_mail:migrate:{hashlib.sha256(str(schema).encode()).hexdigest()[:32]}"
@@ -73,7 +72,7 @@ async def _alone(database: Database, connection: AsyncConnection) -> AsyncIterat
     if got.scalar() != 1:
         raise StoreUnavailable(f"migrating: another process has been at it for {LOCK_WAIT_SECONDS} s")
     try:
-        yield
+        yield connection
     finally:
         await connection.execute(sa.text("SELECT RELEASE_LOCK(:name)"), {"name": name})
 

@@ -65,14 +65,14 @@ class MySqlLocks:
                 self._drop()
             return self._names & set(names)
 
-    async def close(self) -> None:
+    async def close(self, timeout_seconds: float) -> None:
         """Ends the session and so every lock on it. Never raises."""
         async with self._busy:
             connection, self._connection = self._connection, None
             self._names.clear()
             if connection is not None:
                 try:
-                    async with asyncio.timeout(1.0):
+                    async with asyncio.timeout(timeout_seconds):
                         await connection.close()
                 except (TimeoutError, sa_exc.SQLAlchemyError, OSError) as error:
                     log.warning("guard_close_failed", error=type(error).__name__)
@@ -85,11 +85,11 @@ class MySqlLocks:
         parts = [f"COALESCE(IS_USED_LOCK(:n{index}) = CONNECTION_ID(), 0)" for index in range(len(ordered))]
         values = {f"n{index}": name for index, name in enumerate(ordered)}
         try:
-            owned = await self._scalar(f"SELECT {' + '.join(['0', *parts])}", values)  # noqa: S608 - only numbers vary
+            owned = await self._scalar(f"SELECT {' + '.join(['0', *parts])}", values)
         except StoreError as error:
             log.warning("guard_connection_lost", error=str(error))
             return False
-        return owned == len(ordered)
+        return bool(owned == len(ordered))
 
     async def _scalar(self, statement: str, values: Mapping[str, Any]) -> Any:
         try:

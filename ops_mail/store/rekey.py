@@ -15,8 +15,9 @@ from ops_mail.core.textfit import fit_time
 from ops_mail.store.audit import count_rekeyed
 from ops_mail.store.schema import message
 
-Sameness = tuple[datetime | None, int, str]
-"""(received_at, size_bytes, raw_sha256): two rows alike in these are one mail, or twins that nobody can tell apart."""
+Sameness = tuple[datetime | None, int, str | None]
+"""(received_at, size_bytes, raw_sha256): two rows alike in these are one mail, or twins that nobody can tell apart.
+Without a hash (the server could not give the bytes out) the other two have to do."""
 
 
 async def find_old_rows(
@@ -28,10 +29,13 @@ async def find_old_rows(
     """
     if not mails or not await _has_old_rows(connection, key, uid_validity):
         return {}
-    hashes = sorted({mail.raw_sha256 for mail in mails})
+    hashes = sorted({mail.raw_sha256 for mail in mails if mail.raw_sha256 is not None})
+    alike = message.c.raw_sha256.in_(hashes)
+    if any(mail.raw_sha256 is None for mail in mails):
+        alike = sa.or_(alike, message.c.raw_sha256.is_(None))
     select = (
         sa.select(message.c.id, message.c.received_at, message.c.size_bytes, message.c.raw_sha256)
-        .where(*_of_folder(key), message.c.uid_validity != uid_validity, message.c.raw_sha256.in_(hashes))
+        .where(*_of_folder(key), message.c.uid_validity != uid_validity, alike)
         .order_by(message.c.uid_validity, message.c.uid)
     )
     waiting: dict[Sameness, deque[int]] = defaultdict(deque)

@@ -23,7 +23,7 @@ text on the event loop."""
 
 @dataclass(frozen=True, slots=True)
 class BodyLimit:
-    """How many bytes the text and HTML of one row may have together: no server sends or takes a row beyond its packet."""
+    """How many bytes the text and HTML of one row may have together: a row beyond the packet limit cannot be read."""
 
     total_bytes: int = MEDIUM_BYTES
 

@@ -48,7 +48,7 @@ def open_store(
 
 
 class Store:
-    """Each call is bounded in time and raises a StoreError: StoreUnavailable, StoreRefused, Fenced or ForbiddenTable."""
+    """Each call is bounded in time and raises StoreUnavailable, StoreRefused, Fenced or ForbiddenTable."""
 
     def __init__(self, database: Database, forbidden_tables: tuple[str, ...], blobs: BlobStore) -> None:
         self.database = database

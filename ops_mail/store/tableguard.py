@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Engine, event
 
-from ops_mail.core.sqlnames import UnreadableSql, tables_named
+from ops_mail.core.sqlnames import UnreadableSqlError, tables_named
 from ops_mail.errors import ForbiddenTable
 
 PREFIX = "ops_"
@@ -20,7 +20,7 @@ def install_table_guard(engine: Engine) -> None:
     own_schema = engine.url.database if engine.dialect.name != "sqlite" else "main"
 
     @event.listens_for(engine, "before_cursor_execute")
-    def refuse(conn: Any, cursor: Any, statement: str, parameters: Any, context: Any, executemany: bool) -> None:
+    def refuse(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
         problem = problem_of(statement, own_schema)
         if problem is not None:
             raise ForbiddenTable(problem)
@@ -31,7 +31,7 @@ def problem_of(statement: str, own_schema: str | None = None) -> str | None:
     """Why the statement is refused; None if it is not. Never repeats the statement: literals in it may be a mail's."""
     try:
         names = tables_named(statement)
-    except UnreadableSql as error:
+    except UnreadableSqlError as error:
         return f"a statement was refused because its tables cannot be told for certain: {error}"
     for schema, table in sorted(names, key=str):
         if schema is not None and schema.lower() in CATALOGUE_SCHEMAS:

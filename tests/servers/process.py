@@ -92,15 +92,15 @@ class SqlServer:
 
     def execute(self, sql: str, database: str | None = None) -> tuple[tuple[object, ...], ...]:
         """Runs one statement as the administrator and returns its rows."""
-        with pymysql.connect(
+        connection = pymysql.connect(
             host="127.0.0.1", port=self.port, user="root", password="", database=database, autocommit=True
-        ) as connection:
-            with connection.cursor() as cursor:
-                cursor.execute(sql)
-                return tuple(cursor.fetchall())
+        )
+        with connection, connection.cursor() as cursor:
+            cursor.execute(sql)
+            return tuple(cursor.fetchall())
 
     def create_database(self, grants: str = "ALL") -> str:
-        """A fresh database with an account of its own; returns its URL. `grants` on the whole database, or "" for none."""
+        """A fresh database with an account of its own; returns its URL. `grants` hold for the whole database."""
         self._databases += 1
         name = f"test_{os.getpid()}_{self._databases}"
         self.execute(f"CREATE DATABASE {name}")

@@ -11,8 +11,10 @@ depends_on = None
 
 
 def upgrade() -> None:
+    """${message}."""
     ${upgrades if upgrades else "pass"}
 
 
 def downgrade() -> None:
+    """Never."""
     raise NotImplementedError("migrations only go forward; restore a backup to go back")

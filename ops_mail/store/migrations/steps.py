@@ -1,5 +1,6 @@
-"""What migrations are made of. Each step looks first: MySQL commits DDL at once, so a migration may be run again
-after it was cut off in the middle."""
+"""What migrations are made of. Each step looks first: MySQL commits DDL at once, so a migration that was cut off in the
+middle is run again from its beginning.
+"""
 
 from __future__ import annotations
 
