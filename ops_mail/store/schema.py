@@ -6,6 +6,8 @@ attachment, which turns independent work into deadlocks. The store writes parent
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 
 from ops_mail.store.columns import UtcDateTime, ascii_text, big_id, json_column, key_text, long_bytes, long_text
@@ -13,7 +15,7 @@ from ops_mail.store.columns import UtcDateTime, ascii_text, big_id, json_column,
 VERSION_TABLE = "ops_mail_alembic_version"
 KEY_LENGTH = 255  # two of these and two numbers stay far below InnoDB's 3072 bytes an index
 
-TABLE_OPTIONS = {
+TABLE_OPTIONS: dict[str, Any] = {
     "mysql_engine": "InnoDB",
     "mysql_charset": "utf8mb4",
     "mysql_row_format": "DYNAMIC",
@@ -68,7 +70,7 @@ message = sa.Table(
     sa.Column("sent_at", UtcDateTime()),
     sa.Column("received_at", UtcDateTime()),
     sa.Column("size_bytes", sa.BigInteger(), nullable=False),
-    sa.Column("raw_sha256", ascii_text(64), nullable=False),
+    sa.Column("raw_sha256", ascii_text(64)),
     sa.Column("text_body", long_text()),
     sa.Column("html_body", long_text()),
     sa.Column("headers", json_column()),
@@ -83,6 +85,12 @@ message = sa.Table(
     sa.Column("after_action_at", UtcDateTime()),
     sa.Column("landed_at", UtcDateTime(), nullable=False),
     sa.Column("updated_at", UtcDateTime(), nullable=False),
+    # attempts - attempts_forgiven is what counts towards the maximum: a stop and an operator's retry forgive.
+    sa.Column("attempts_forgiven", sa.Integer(), nullable=False, server_default="0"),
+    sa.Column(
+        "crashes", sa.Integer(), nullable=False, server_default="0"
+    ),  # attempts in a row nobody reported back from
+    sa.Column("content_removed_at", UtcDateTime()),
     sa.UniqueConstraint("mailbox", "folder", "uid_validity", "uid", name="uq_ops_mail_message_uid"),
     sa.Index("ops_mail_message_by_due", "status", "next_attempt_at"),
     sa.Index("ops_mail_message_by_order", "mailbox", "folder", "status", "uid_validity", "uid"),
