@@ -5,7 +5,6 @@ from ops_mail.settings.mailbox import (
     AfterAction,
     AfterLanding,
     AuthMethod,
-    MailboxSettings,
     Security,
     StartMode,
 )
@@ -17,6 +16,7 @@ from ops_mail.settings.model import (
     LogFormat,
     LogLevel,
     LogSettings,
+    MailboxSettings,
     MaintenanceSettings,
     Role,
     SessionSettings,

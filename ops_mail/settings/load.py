@@ -11,13 +11,13 @@ from pydantic import ValidationError
 from ops_mail.errors import ConfigError
 from ops_mail.settings.database_url import DatabaseUrl, database_url_problem
 from ops_mail.settings.inputs import IMAP_PREFIX, PREFIX, EnvironmentInput, MailboxInput
-from ops_mail.settings.mailbox import MailboxSettings
 from ops_mail.settings.mailboxes import check_unique, mailbox_from_variables, mailboxes_from_file, selected
 from ops_mail.settings.model import (
     CallableTarget,
     HandlerSettings,
     HttpSettings,
     LogSettings,
+    MailboxSettings,
     MaintenanceSettings,
     Role,
     SessionSettings,

@@ -1,13 +1,9 @@
-"""What is set for one mailbox."""
+"""The words in which a mailbox is described. Pure: the core uses them too."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
 from enum import StrEnum
-from pathlib import Path
-
-from ops_mail.settings.secret import Secret
 
 
 class Security(StrEnum):
@@ -55,20 +51,3 @@ class AfterLanding:
 
     def __str__(self) -> str:
         return f"move:{self.folder}" if self.action is AfterAction.MOVE else self.action.value
-
-
-@dataclass(frozen=True, slots=True)
-class MailboxSettings:
-    """One folder of one mailbox. `folder` is plain Unicode; `start` as a date means INTERNALDATE on or after it."""
-
-    name: str
-    host: str
-    port: int
-    security: Security
-    username: str
-    password: Secret
-    auth: AuthMethod = AuthMethod.PASSWORD
-    folder: str = "INBOX"
-    ca_file: Path | None = None
-    start: StartMode | date = StartMode.ALL
-    after_landing: AfterLanding = AfterLanding()

@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from ops_mail.settings.inputs import IMAP_PREFIX, PREFIX, MailboxInput
-from ops_mail.settings.mailbox import AfterAction, MailboxSettings
+from ops_mail.settings.mailbox import AfterAction
+from ops_mail.settings.model import MailboxSettings
 from ops_mail.settings.problems import did_you_mean, problem_lines
 from ops_mail.settings.secret import Secret, SecretError
 

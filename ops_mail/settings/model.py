@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import date
 from enum import StrEnum
 from pathlib import Path
 
 from ops_mail.settings.database_url import DatabaseUrl, safe_database_url
-from ops_mail.settings.mailbox import MailboxSettings
+from ops_mail.settings.mailbox import AfterLanding, AuthMethod, Security, StartMode
 from ops_mail.settings.secret import Secret
 
 
@@ -41,6 +42,23 @@ class LogFormat(StrEnum):
     AUTO = "auto"
     JSON = "json"
     CONSOLE = "console"
+
+
+@dataclass(frozen=True, slots=True)
+class MailboxSettings:
+    """One folder of one mailbox. `folder` is plain Unicode; `start` as a date means INTERNALDATE on or after it."""
+
+    name: str
+    host: str
+    port: int
+    security: Security
+    username: str
+    password: Secret
+    auth: AuthMethod = AuthMethod.PASSWORD
+    folder: str = "INBOX"
+    ca_file: Path | None = None
+    start: StartMode | date = StartMode.ALL
+    after_landing: AfterLanding = AfterLanding()
 
 
 @dataclass(frozen=True, slots=True)
