@@ -11,6 +11,7 @@ from datetime import datetime
 
 from ops_mail.core.ids import Epoch, FolderKey, Uid
 from ops_mail.core.states import State
+from ops_mail.errors import Failure
 
 
 @dataclass(slots=True)
@@ -29,6 +30,7 @@ class MailboxStatus:
     failures: int = 0
     reconnects: int = 0
     last_error: str | None = None
+    last_failure: Failure | None = None  # the kind of `last_error`, when it ended a session
     next_retry_at: datetime | None = None
     next_wait_over_at: datetime | None = None
     last_push_at: datetime | None = None
@@ -58,3 +60,4 @@ class ProcessStatus:
     database_ok: bool = False
     database_error: str | None = "not connected yet"
     modules: dict[str, str] = field(default_factory=dict)
+    instance_id: str = ""  # as in `ops_mail_instance` and in the holder of a guard
