@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from ops_mail.settings import fields
-from ops_mail.settings.mailbox import AfterLanding, AuthMethod, Security, StartMode
+from ops_mail.settings.mailbox import KEEP, AuthMethod, Security, StartMode
 from ops_mail.settings.model import HandlerOrder, LogFormat, LogLevel, Role
 
 PREFIX = "OPS_MAIL_"
@@ -36,7 +36,7 @@ class MailboxInput(BaseModel):
     folder: fields.Folder = "INBOX"
     ca_file: fields.FilePath | None = None
     start: fields.Start = StartMode.ALL
-    after_landing: fields.After = AfterLanding()
+    after_landing: fields.After = KEEP
 
 
 class EnvironmentInput(BaseSettings):

@@ -51,3 +51,7 @@ class AfterLanding:
 
     def __str__(self) -> str:
         return f"move:{self.folder}" if self.action is AfterAction.MOVE else self.action.value
+
+
+KEEP = AfterLanding()
+"""Mails stay on the server as they are."""

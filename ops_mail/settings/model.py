@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ops_mail.settings.database_url import DatabaseUrl, safe_database_url
-from ops_mail.settings.mailbox import AfterLanding, AuthMethod, Security, StartMode
+from ops_mail.settings.mailbox import KEEP, AfterLanding, AuthMethod, Security, StartMode
 from ops_mail.settings.secret import Secret
 
 
@@ -58,7 +58,7 @@ class MailboxSettings:
     folder: str = "INBOX"
     ca_file: Path | None = None
     start: StartMode | date = StartMode.ALL
-    after_landing: AfterLanding = AfterLanding()
+    after_landing: AfterLanding = KEEP
 
 
 @dataclass(frozen=True, slots=True)
