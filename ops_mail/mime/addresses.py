@@ -9,7 +9,9 @@ from ops_mail.mime.defects import Defect
 from ops_mail.mime.notes import Notes
 from ops_mail.mime.words import decode_value
 
-_SIMPLE = re.compile(rb'(?:"([^"\\\r\n]*+)"|([^"\\<>(),:;@\[\]]*+))[ \t]*+<([^\s<>()\[\]",:;@\\]++@[^\s<>()\[\]",:;@\\]++)>')
+_SIMPLE = re.compile(
+    rb'(?:"([^"\\\r\n]*+)"|([^"\\<>(),:;@\[\]]*+))[ \t]*+<([^\s<>()\[\]",:;@\\]++@[^\s<>()\[\]",:;@\\]++)>'
+)
 _BARE = re.compile(rb"[^\s<>()\[\]\",:;@\\=]++@[^\s<>()\[\]\",:;@\\=]++")
 _TOKEN = re.compile(
     rb"(?P<space>[ \t\r\n]++)"
@@ -207,7 +209,7 @@ class _Reader:
             left -= 2
         local = b"".join(token for token in tokens[left:local_end] if token != b" ")
         domain = b"".join(token for token in tokens[domain_begin:right] if token != b" ")
-        name = self._display(tokens[:left] + [b" "] + tokens[right:])
+        name = self._display([*tokens[:left], b" ", *tokens[right:]])
         if local == b"" and domain == b"":
             self._notes.add(Defect.BAD_ADDRESS)
         return _addr(local + b"@" + domain, self._notes), name

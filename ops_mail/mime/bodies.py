@@ -17,9 +17,12 @@ from ops_mail.mime.tree import Part, read_encoded_message
 _SHOWN = frozenset(("text/plain", "text/html"))
 # Text types that are data for programs: never shown as the text of a mail.
 _DATA = frozenset(
-    "text/calendar text/vcard text/x-vcard text/directory text/css text/csv text/xml text/rtf text/javascript "
-    "text/rfc822-headers text/x-amp-html text/watch-html text/x-vcalendar text/tab-separated-values text/x-log".split()
-)
+    (
+        "text/calendar", "text/x-vcalendar", "text/vcard", "text/x-vcard", "text/directory", "text/css", "text/csv",
+        "text/tab-separated-values", "text/xml", "text/rtf", "text/javascript", "text/rfc822-headers",
+        "text/x-amp-html", "text/watch-html", "text/x-log",
+    )
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -34,75 +37,92 @@ class Chosen:
 def choose(root: Part, notes: Notes) -> Chosen:
     """Sort the parts of a tree. Recursion is bounded by the depth of the tree, which is limited."""
     chosen = Chosen()
-    _walk([root], "mixed", False, chosen, chosen.texts, chosen.htmls, notes)
+    _Walk(chosen, notes, reads_text=True, reads_html=True, in_alternative=False).parts([root], "mixed")
     return chosen
 
 
 def disposition_of(part: Part) -> Parameters | None:
+    """The Content-Disposition; None when there is none."""
     header = part.header.first("content-disposition")
     return None if header is None else read_parameters(header)
 
 
 def has_name(part: Part, disposition: Parameters | None) -> bool:
-    return any(key.startswith("filename") for key in (disposition.raw if disposition else ())) or any(
+    """True when the sender gave the part a file name."""
+    names = () if disposition is None else disposition.raw
+    return any(key.startswith("filename") for key in names) or any(
         key.startswith("name") for key in part.parameters.raw
     )
 
 
-def _walk(
-    parts: list[Part],
-    kind: str,
-    in_alternative: bool,
-    chosen: Chosen,
-    texts: list[Part] | None,
-    htmls: list[Part] | None,
-    notes: Notes,
-) -> None:
-    text_count = len(texts) if texts is not None else -1
-    html_count = len(htmls) if htmls is not None else -1
-    for index, part in enumerate(parts):
-        notes.check_time()
-        if part.is_multipart and part.children:
-            subtype = part.content_type.removeprefix("multipart/")
-            _walk(part.children, subtype, in_alternative or subtype == "alternative", chosen, texts, htmls, notes)
-            continue
+@dataclass(slots=True)
+class _Walk:
+    """One level of the tree: which of the two readings its text parts may join."""
+
+    chosen: Chosen
+    notes: Notes
+    reads_text: bool
+    reads_html: bool
+    in_alternative: bool
+
+    def parts(self, parts: list[Part], kind: str) -> None:
+        """All parts of one multipart/`kind`."""
+        texts, htmls = self.chosen.texts, self.chosen.htmls
+        text_count, html_count = len(texts), len(htmls)
+        for index, part in enumerate(parts):
+            self.notes.check_time()
+            if part.is_multipart and part.children:
+                self._multipart(part)
+            elif part.is_multipart and not part.body().strip():
+                continue
+            elif part.is_message:
+                self._message(part)
+            else:
+                self._leaf(part, index, kind)
+        if kind == "alternative" and self.reads_text and self.reads_html:
+            # One reading only was offered: it serves as the other too.
+            if text_count == len(texts):
+                texts.extend(htmls[html_count:])
+            elif html_count == len(htmls):
+                htmls.extend(texts[text_count:])
+
+    def _multipart(self, part: Part) -> None:
+        kind = part.content_type.removeprefix("multipart/")
+        in_alternative = self.in_alternative or kind == "alternative"
+        inner = _Walk(self.chosen, self.notes, self.reads_text, self.reads_html, in_alternative)
+        inner.parts(part.children, kind)
+
+    def _leaf(self, part: Part, index: int, kind: str) -> None:
         disposition = disposition_of(part)
-        if part.is_multipart and not part.body().strip():
-            continue
-        if part.is_message:
-            _message(part, disposition, chosen, texts, htmls, notes)
-            continue
         if not _is_inline(part, disposition, index, kind):
-            chosen.attachments.append(part)
-            continue
-        if has_name(part, disposition):  # shown, and offered as a file, as desktop clients do
-            chosen.attachments.append(part)
-        if kind == "alternative":
-            if part.content_type == "text/html" and htmls is not None:
-                htmls.append(part)
-            elif part.content_type != "text/html" and texts is not None:
-                texts.append(part)
-            else:
-                chosen.attachments.append(part)
-            continue
-        if in_alternative:
-            # Inside one branch of an alternative: plain text ends the HTML reading and the other way round.
-            if part.content_type == "text/html":
-                texts = None
-            else:
-                htmls = None
-        if texts is not None:
-            texts.append(part)
-        if htmls is not None:
-            htmls.append(part)
-        if texts is None and htmls is None:
-            chosen.attachments.append(part)
-    if kind == "alternative" and texts is not None and htmls is not None:
-        # One reading only was offered: it serves as the other too.
-        if text_count == len(texts) and html_count != len(htmls):
-            texts.extend(htmls[html_count:])
-        elif html_count == len(htmls) and text_count != len(texts):
-            htmls.extend(texts[text_count:])
+            self.chosen.attachments.append(part)
+            return
+        is_html = part.content_type == "text/html"
+        if kind != "alternative" and self.in_alternative:
+            # In one branch of an alternative: its first text says for which reading the branch is meant.
+            self.reads_text, self.reads_html = self.reads_text and not is_html, self.reads_html and is_html
+        joins_text = self.reads_text and not (kind == "alternative" and is_html)
+        joins_html = self.reads_html and not (kind == "alternative" and not is_html)
+        if joins_text:
+            self.chosen.texts.append(part)
+        if joins_html:
+            self.chosen.htmls.append(part)
+        if not (joins_text or joins_html) or has_name(part, disposition):  # shown, and offered as a file too
+            self.chosen.attachments.append(part)
+
+    def _message(self, part: Part) -> None:
+        self.chosen.attachments.append(part)
+        inner = part.children[0] if part.children else None
+        if inner is None and not is_identity(part.encoding):
+            inner = read_encoded_message(part.content(self.notes), part.depth + 1, self.notes)
+        if inner is None:
+            return
+        nested = choose(inner, self.notes)
+        self.chosen.attachments += nested.attachments
+        disposition = disposition_of(part)
+        if disposition is None or disposition.value != "attachment":
+            self.chosen.texts += nested.texts if self.reads_text else []
+            self.chosen.htmls += nested.htmls if self.reads_html else []
 
 
 def _is_inline(part: Part, disposition: Parameters | None, index: int, kind: str) -> bool:
@@ -113,28 +133,3 @@ def _is_inline(part: Part, disposition: Parameters | None, index: int, kind: str
     if part.content_type in _DATA or not part.content_type.startswith("text/"):
         return False
     return kind != "alternative" and not has_name(part, disposition)
-
-
-def _message(
-    part: Part,
-    disposition: Parameters | None,
-    chosen: Chosen,
-    texts: list[Part] | None,
-    htmls: list[Part] | None,
-    notes: Notes,
-) -> None:
-    chosen.attachments.append(part)
-    inner = part.children[0] if part.children else None
-    if inner is None and not is_identity(part.encoding):
-        inner = read_encoded_message(part.content(notes), part.depth + 1, notes)
-    if inner is None:
-        return
-    if disposition is not None and disposition.value == "attachment":
-        texts = htmls = None
-    nested = Chosen()
-    _walk([inner], "mixed", False, nested, nested.texts, nested.htmls, notes)
-    chosen.attachments += nested.attachments
-    if texts is not None:
-        texts += nested.texts
-    if htmls is not None:
-        htmls += nested.htmls

@@ -27,7 +27,7 @@ codecs.register_error(_WHATWG_C1, _as_c1)
 
 
 def decode_text(data: bytes, label: str | None, notes: Notes, *, hint: str | None = None) -> str:
-    """The text of `data`, whose sender calls its charset `label` (None: says nothing). Never raises; no lone surrogates.
+    """The text of `data`, whose sender calls its charset `label` (None: says nothing). Never raises; no surrogates.
 
     A label that cannot be true, or that names no charset, is a defect, and the charset is a guess.
     """
@@ -43,14 +43,14 @@ def decode_text(data: bytes, label: str | None, notes: Notes, *, hint: str | Non
     if codec.startswith(("utf_16", "utf_32")):
         return _wide(data, codec, notes)
     if data.isascii() and codec not in ("utf_7", "hz", ISO_2022_JP, "iso2022_kr", "cp037", "cp500", "cp1140"):
-        return _ascii(data, codec, notes, label)
+        return _ascii(data, notes, label)
     if codec == ASCII:
         notes.add(Defect.WRONG_CHARSET, label)
         return _decoded(data, detect(data, hint), notes)
     return _as_labelled(data, codec, notes, label, hint)
 
 
-def _ascii(data: bytes, codec: str, notes: Notes, label: str | None) -> str:
+def _ascii(data: bytes, notes: Notes, label: str | None) -> str:
     if b"\x1b$" in data and detect(data) == ISO_2022_JP:
         notes.add(Defect.WRONG_CHARSET, label)
         return decode_jis(data)

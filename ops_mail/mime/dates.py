@@ -8,22 +8,46 @@ from datetime import UTC, datetime, timedelta, timezone
 from ops_mail.mime.defects import Defect
 from ops_mail.mime.notes import Notes
 
-_MONTHS = {name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
+_ENGLISH = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTHS = {name: number for number, name in enumerate(_ENGLISH, 1)}
 # Other languages that mailers write dates in, by their first letters, where those are not the English ones.
-_MONTHS |= {"mrz": 3, "mär": 3, "mai": 5, "okt": 10, "dez": 12, "fév": 2, "fev": 2, "avr": 4, "juin": 6, "juil": 7, "aoû": 8, "déc": 12}
+_MONTHS |= {
+    "mrz": 3,
+    "mär": 3,
+    "mai": 5,
+    "okt": 10,
+    "dez": 12,
+    "fév": 2,
+    "fev": 2,
+    "avr": 4,
+    "juin": 6,
+    "juil": 7,
+    "aoû": 8,
+    "déc": 12,
+}
 _MONTHS |= {"ene": 1, "abr": 4, "ago": 8, "dic": 12, "gen": 1, "mag": 5, "giu": 6, "lug": 7, "set": 9, "ott": 10}
 _ZONES = {
-    "ut": 0, "utc": 0, "gmt": 0, "z": 0, "wet": 0, "west": 60, "bst": 60, "cet": 60, "met": 60, "mez": 60, "cest": 120,
-    "mest": 120, "mesz": 120, "eet": 120, "eest": 180, "msk": 180, "msd": 240, "hkt": 480, "sgt": 480, "jst": 540, "kst": 540,
-    "aest": 600, "aedt": 660, "nzst": 720, "nzdt": 780, "est": -300, "edt": -240, "cst": -360, "cdt": -300, "mst": -420,
-    "mdt": -360, "pst": -480, "pdt": -420, "akst": -540, "akdt": -480, "hst": -600, "ast": -240, "adt": -180, "brt": -180,
+    "ut": 0, "utc": 0, "gmt": 0, "z": 0, "wet": 0, "west": 60, "bst": 60, "cet": 60, "met": 60, "mez": 60, "cest":
+    120, "mest": 120, "mesz": 120, "eet": 120, "eest": 180, "msk": 180, "msd": 240, "hkt": 480, "sgt": 480, "jst":
+    540, "kst": 540, "aest": 600, "aedt": 660, "nzst": 720, "nzdt": 780, "est": -300, "edt": -240, "cst": -360,
+    "cdt": -300, "mst": -420, "mdt": -360, "pst": -480, "pdt": -420, "akst": -540, "akdt": -480, "hst": -600, "ast":
+    -240, "adt": -180, "brt": -180,
 }  # fmt: skip
 _COMMENT = re.compile(r"\([^()]*\)")
-_CLOCK = re.compile(r"(?<![\d:])(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:[.,]\d+)?)?(?:\s{0,3}([ap])\.?m\b\.?)?", re.IGNORECASE)
+_CLOCK = re.compile(
+    r"(?<![\d:])(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:[.,]\d+)?)?(?:\s{0,3}([ap])\.?m\b\.?)?", re.IGNORECASE
+)
 _DOTTED_CLOCK = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{2})(?:\.(\d{2}))?()(?![\d.])")
-_ISO = re.compile(r"\s*(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?:[T\s]\s*(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?\s*(.*))?\Z", re.IGNORECASE)
-_DAY_FIRST = re.compile(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th|\.)?[\s-]{0,5}([^\W\d]{3,12})\.?,?[\s-]{0,5}(\d{2,4})(?![\d:])")
-_MONTH_FIRST = re.compile(r"(?<![^\W\d])([^\W\d]{3,12})\.?[\s-]{1,5}(\d{1,2})(?:st|nd|rd|th)?(?![\d:]),?(?:\s{1,3}(\d{4})(?![\d:]))?")
+_ISO = re.compile(
+    r"\s*(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?:[T\s]\s*(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?\s*(.*))?\Z",
+    re.IGNORECASE,
+)
+_DAY_FIRST = re.compile(
+    r"(?<!\d)(\d{1,2})(?:st|nd|rd|th|\.)?[\s-]{0,5}([^\W\d]{3,12})\.?,?[\s-]{0,5}(\d{2,4})(?![\d:])"
+)
+_MONTH_FIRST = re.compile(
+    r"(?<![^\W\d])([^\W\d]{3,12})\.?[\s-]{1,5}(\d{1,2})(?:st|nd|rd|th)?(?![\d:]),?(?:\s{1,3}(\d{4})(?![\d:]))?"
+)
 _YEAR = re.compile(r"(?<![\d:+-])(\d{4})(?![\d:])")
 _SLASHED = re.compile(r"(?<!\d)(\d{1,2})[/.-](\d{1,2})[/.-](\d{4}|\d{2})(?!\d)")
 _OFFSET = re.compile(r"(?:(?:GMT|UTC)\s?)?([+-])\s?(\d{1,2}):?(\d{2})?(?!\d)", re.IGNORECASE)
@@ -104,7 +128,9 @@ def _moment(
     hour, minute, second = clock
     try:
         # A leap second has no place in datetime: one second early is near enough. 24:00 is the next day's 0:00.
-        local = datetime(*date, 0, minute, min(second, 59) if second <= 60 else second, tzinfo=timezone(timedelta(minutes=offset)))
+        local = datetime(
+            *date, 0, minute, min(second, 59) if second <= 60 else second, tzinfo=timezone(timedelta(minutes=offset))
+        )
         if hour > 24 or (hour == 24 and (minute or second)):
             raise ValueError
         return (local + timedelta(hours=hour)).astimezone(UTC)

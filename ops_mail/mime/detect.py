@@ -35,7 +35,12 @@ def is_utf8(data: bytes) -> bool:
     try:
         data.decode("utf_8")
     except UnicodeDecodeError as error:
-        return error.end >= len(data) and error.reason == "unexpected end of data" and error.start > 0 and _any_high(data, error.start)
+        return (
+            error.end >= len(data)
+            and error.reason == "unexpected end of data"
+            and error.start > 0
+            and _any_high(data, error.start)
+        )
     return True
 
 
@@ -201,7 +206,13 @@ def _letter_score(sample: bytes, codec: str, letters: frozenset[str]) -> float:
         if char > "\x7f":
             if char in letters:
                 # A capital after a small letter is the mark of Cyrillic read in the wrong one of its charsets.
-                score += -0.5 if char.isupper() and before.islower() else 1.0 if char.islower() or not char.isupper() else 0.7
+                score += (
+                    -0.5
+                    if char.isupper() and before.islower()
+                    else 1.0
+                    if char.islower() or not char.isupper()
+                    else 0.7
+                )
             elif char == "\ufffd" or not char.isalpha():
                 score -= 0.5
         before = char

@@ -23,6 +23,8 @@ _Y_ESCAPE = re.compile(rb"=(.)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedFile:
+    """A file that stood in a text; `name` is as sent."""
+
     name: bytes
     content: bytes
 

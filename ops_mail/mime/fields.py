@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Container
 from dataclasses import dataclass
@@ -50,7 +51,9 @@ class HeaderBlock:
         return [value for key, value in self.fields if key.lower() == name]
 
 
-def read_fields(data: bytes, start: int, end: int, boundaries: Container[bytes], notes: Notes, *, top: bool) -> HeaderBlock:
+def read_fields(
+    data: bytes, start: int, end: int, boundaries: Container[bytes], notes: Notes, *, top: bool
+) -> HeaderBlock:
     """The header block that begins at `start`. It ends at an empty line, at a delimiter line of `boundaries`,
     or where the text can no longer be header fields. Linear in the length of the block.
 
@@ -59,7 +62,12 @@ def read_fields(data: bytes, start: int, end: int, boundaries: Container[bytes],
     position = _skip_before(data, start, end) if top else start
     fields: list[tuple[str, bytes]] = []
     stop = min(end, position + notes.limits.max_header_bytes)
-    while position < end:
+    empty_line = -1  # the next one, once it was looked for
+    for step in itertools.count(1):
+        if position >= end:
+            break
+        if step % 256 == 0:
+            notes.check_time()
         first = data[position]
         if first in (0x0A, 0x0D):
             match = _BREAK.match(data, position)
@@ -74,7 +82,10 @@ def read_fields(data: bytes, start: int, end: int, boundaries: Container[bytes],
                 notes.add(Defect.HEADER_LIMIT)
             position = field.end()
             continue
-        going_on = _after_misnamed(data, position, end) or _next_known_field(data, position, end)
+        if empty_line < position:
+            empty = _EMPTY_LINE.search(data, position, end)
+            empty_line = empty.start() if empty else end
+        going_on = _after_misnamed(data, position, end) or _next_known_field(data, position, empty_line)
         if going_on is None:
             notes.add(Defect.NO_HEADER_END if fields else Defect.NO_HEADER)
             return HeaderBlock(tuple(fields), position)
@@ -126,18 +137,16 @@ def _after_misnamed(data: bytes, position: int, end: int) -> int | None:
 
 
 def _next_known_field(data: bytes, position: int, end: int) -> int | None:
-    """Where the header goes on after junk: a well-known field before the next empty line."""
-    limit = min(end, position + _LOOK_AHEAD)
-    empty = _EMPTY_LINE.search(data, position, limit)
+    """Where the header goes on after junk: a well-known field before the next empty line (`end`)."""
     line = _LINE.match(data, position, end)
     if line is None:
         return None
-    known = _KNOWN_FIELD.search(data, line.end(), empty.start() if empty else limit)
+    known = _KNOWN_FIELD.search(data, line.end(), min(end, position + _LOOK_AHEAD))
     return None if known is None else known.start()
 
 
 def _unfolded(value: bytes) -> bytes:
-    """RFC 5322 section 2.2.3: the line breaks go, the space that follows them stays. Tabs there are for folding only."""
+    """RFC 5322 section 2.2.3: the line breaks go, the space behind them stays (a tab there is for folding)."""
     if b"\n" not in value and b"\r" not in value:
         return value.rstrip(b" \t")
     lines = _BREAK.split(value)

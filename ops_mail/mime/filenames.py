@@ -10,12 +10,14 @@ MAX_BYTES = 240
 _SPACE = re.compile(r"[ \t]+")
 _BIDI = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\Z)", re.IGNORECASE)
-_UNSAFE = str.maketrans({char: "_" for char in '<>"|?*'})
+_UNSAFE = str.maketrans(dict.fromkeys('<>"|?*', "_"))
 
 
 def safe_name(name: str | None) -> str | None:
-    """The base name: no folder, no control characters, no reserved name, at most 240 bytes of UTF-8 with the
-    extension kept; None when nothing is left. A name that is harmless is unchanged but for runs of white space."""
+    """The base name: no folder, no control characters, no reserved name, at most 240 bytes of UTF-8, extension kept.
+
+    None when nothing is left. A name that is harmless is unchanged but for runs of white space.
+    """
     if name is None:
         return None
     base = re.split(r"[/\\]", name.rstrip("/\\"))[-1]

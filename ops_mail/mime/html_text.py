@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 
-from ops_mail.mime.notes import Notes, TimeLimit
+from ops_mail.mime.notes import Notes, OutOfTimeError
 
 _NAME = re.compile(r"/?[A-Za-z][^\s/>]{0,30}")
 _TAG_END = re.compile(r"(?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*+>")
@@ -13,12 +13,75 @@ _COMMENT_END = re.compile(r"--!?>")
 _SPACE = re.compile(r"[ \t\r\n\f]+")
 _HIDDEN = re.compile(r"display\s{0,5}:\s{0,5}none", re.IGNORECASE)
 _ALT = re.compile(r"\balt\s{0,5}=\s{0,5}(?:\"([^\"]{1,500})\"|'([^']{1,500})')", re.IGNORECASE)
-_RAW = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style", "title", "textarea", "xmp", "noembed")}
-_VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
-_PARAGRAPH = frozenset("p h1 h2 h3 h4 h5 h6 ul ol dl pre blockquote table".split())
+_RAW = {
+    name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style", "title", "textarea", "xmp", "noembed")
+}
+_VOID = frozenset(
+    (
+        "area",
+        "base",
+        "br",
+        "col",
+        "embed",
+        "hr",
+        "img",
+        "input",
+        "link",
+        "meta",
+        "param",
+        "source",
+        "track",
+        "wbr",
+    )
+)
+_PARAGRAPH = frozenset(
+    (
+        "p",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "ul",
+        "ol",
+        "dl",
+        "pre",
+        "blockquote",
+        "table",
+    )
+)
 _BLOCK = frozenset(
-    "div tr li dt dd section article header footer main nav aside address center form fieldset figure figcaption caption "
-    "tbody thead tfoot body html hr option details summary".split()
+    (
+        "div",
+        "tr",
+        "li",
+        "dt",
+        "dd",
+        "section",
+        "article",
+        "header",
+        "footer",
+        "main",
+        "nav",
+        "aside",
+        "address",
+        "center",
+        "form",
+        "fieldset",
+        "figure",
+        "figcaption",
+        "caption",
+        "tbody",
+        "thead",
+        "tfoot",
+        "body",
+        "html",
+        "hr",
+        "option",
+        "details",
+        "summary",
+    )
 )
 _BLANK_LINES = re.compile(r"\n{3,}")
 _SPACED_BREAK = re.compile(r"(?<![ \t])[ \t]++\n")
@@ -36,7 +99,7 @@ def _read(source: str, notes: Notes, *, hide: bool) -> str:
     writer = _Writer(hide)
     try:
         _tokens(source, writer, notes)
-    except TimeLimit:
+    except OutOfTimeError:
         notes.expired = True
     return writer.text()
 

@@ -16,7 +16,10 @@ UTF_16 = "utf_16"
 UTF_32 = "utf_32"
 
 _TABLE = {
-    "utf_8": "utf8 unicode11utf8 utf8mb4 utf xunicode20utf8 unicode20utf8 xutf8 65001 cp65001 utf8mac cesu8 uft8 uff8 utf08 utf8n al32utf8",
+    "utf_8": (
+        "utf8 unicode11utf8 utf8mb4 utf xunicode20utf8 unicode20utf8 xutf8 65001 cp65001 utf8mac cesu8 uft8 uff8 "
+        "utf08 utf8n al32utf8"
+    ),
     "utf_7": "utf7 unicode11utf7 unicode20utf7 xunicode20utf7 65000 cp65000 csunicode11utf7 xutf7",
     UTF_16: "utf16 unicode ucs2 iso10646ucs2 csunicode",
     "utf_16_le": "utf16le unicodefeff unicodelittle ucs2le 1200",
@@ -24,8 +27,14 @@ _TABLE = {
     UTF_32: "utf32 ucs4 iso10646ucs4",
     "utf_32_le": "utf32le ucs4le",
     "utf_32_be": "utf32be ucs4be",
-    ASCII: "ascii usascii ansix341968 ansix341986 iso646us iso646 us cp367 ibm367 isoir6 csascii usacsii asciius usasci 20127 7bit iso646irv1991",
-    "cp1252": "iso88591 latin1 l1 iso885911987 isoir100 csisolatin1 cp819 ibm819 windows1252 cp1252 xcp1252 1252 iso8859 8859 88591 ansi windowslatin1 iso1 westerneuropean isolatin1 win1252 window1252 windowsansi",
+    ASCII: (
+        "ascii usascii ansix341968 ansix341986 iso646us iso646 us cp367 ibm367 isoir6 csascii usacsii asciius "
+        "usasci 20127 7bit iso646irv1991"
+    ),
+    "cp1252": (
+        "iso88591 latin1 l1 iso885911987 isoir100 csisolatin1 cp819 ibm819 windows1252 cp1252 xcp1252 1252 "
+        "iso8859 8859 88591 ansi windowslatin1 iso1 westerneuropean isolatin1 win1252 window1252 windowsansi"
+    ),
     "iso8859_2": "iso88592 latin2 l2 iso885921987 isoir101 csisolatin2 88592",
     "iso8859_3": "iso88593 latin3 l3 iso885931988 isoir109 csisolatin3",
     "iso8859_4": "iso88594 latin4 l4 iso885941988 isoir110 csisolatin4",
@@ -77,20 +86,48 @@ _TABLE = {
     "hp_roman8": "hproman8 roman8 r8",
     "ptcp154": "ptcp154 pt154 csptcp154 cyrillicasian",
     "kz1048": "kz1048 rk1048 strk10482002",
-    "gb18030": "gb18030 gb2312 gbk xgbk cp936 936 ms936 windows936 gb csgb2312 csiso58gb231280 isoir58 gb231280 chinese euccn xeuccn gb180302000 gb180302005 gb2312gbk simplifiedchinese cngb xgb csgb18030 gb180302022 54936",
+    "gb18030": (
+        "gb18030 gb2312 gbk xgbk cp936 936 ms936 windows936 gb csgb2312 csiso58gb231280 isoir58 gb231280 chinese "
+        "euccn xeuccn gb180302000 gb180302005 gb2312gbk simplifiedchinese cngb xgb csgb18030 gb180302022 54936"
+    ),
     "hz": "hz hzgb2312 hzgb xhz 52936",
-    "big5hkscs": "big5 big5hkscs cnbig5 xxbig5 csbig5 big5tw cp950 950 ms950 windows950 big5eten big5et xbig5 bigfive cp951 traditionalchinese eten",
+    "big5hkscs": (
+        "big5 big5hkscs cnbig5 xxbig5 csbig5 big5tw cp950 950 ms950 windows950 big5eten big5et xbig5 bigfive "
+        "cp951 traditionalchinese eten"
+    ),
     "euc_jp": "eucjp xeucjp cseucpkdfmtjapanese ujis eucjpms cp51932 xeuc eucjis 51932",
-    "cp932": "shiftjis sjis xsjis mskanji ms932 windows31j csshiftjis cswindows31j cp932 932 windows932 shiftjiscp932 xmscp932 cp943 ibm943",
-    ISO_2022_JP: "iso2022jp csiso2022jp iso2022jp1 iso2022jp2 iso2022jp3 iso2022jpms iso2022jpext iso2022jp2004 jis cp50220 cp50221 cp50222 50220 50221 50222 csiso2022jp2 junet",
+    "cp932": (
+        "shiftjis sjis xsjis mskanji ms932 windows31j csshiftjis cswindows31j cp932 932 windows932 shiftjiscp932 "
+        "xmscp932 cp943 ibm943"
+    ),
+    ISO_2022_JP: (
+        "iso2022jp csiso2022jp iso2022jp1 iso2022jp2 iso2022jp3 iso2022jpms iso2022jpext iso2022jp2004 jis "
+        "cp50220 cp50221 cp50222 50220 50221 50222 csiso2022jp2 junet"
+    ),
     "iso2022_kr": "iso2022kr csiso2022kr",
-    "cp949": "euckr ksc56011987 ksc5601 ksc56011989 ksc56011992 korean csksc56011987 cseuckr isoir149 windows949 cp949 ms949 949 uhc xwindows949 ks ksc56011986 xksc5601 51949",
+    "cp949": (
+        "euckr ksc56011987 ksc5601 ksc56011989 ksc56011992 korean csksc56011987 cseuckr isoir149 windows949 cp949 "
+        "ms949 949 uhc xwindows949 ks ksc56011986 xksc5601 51949"
+    ),
     "johab": "johab cp1361 ms1361 1361",
 }
 _CODECS = {label: codec for codec, labels in _TABLE.items() for label in labels.split()}
-_NOT_A_LABEL = frozenset(("unknown", "unknown8bit", "xunknown", "default", "xuserdefined", "8bit", "binary", "none", "null"))
+_NOT_A_LABEL = frozenset(
+    ("unknown", "unknown8bit", "xunknown", "default", "xuserdefined", "8bit", "binary", "none", "null")
+)
 _SQUEEZE = re.compile(r"[^a-z0-9]+")
-_PREFIXES = ("utf8", "usascii", "iso2022jp", "iso88591", "gb2312", "gb18030", "gbk", "big5", "windows1252", "windows1251")
+_PREFIXES = (
+    "utf8",
+    "usascii",
+    "iso2022jp",
+    "iso88591",
+    "gb2312",
+    "gb18030",
+    "gbk",
+    "big5",
+    "windows1252",
+    "windows1251",
+)
 
 
 def codec_for(label: str) -> str | None:

@@ -11,7 +11,7 @@ _MAX_DEFECTS = 64
 _MAX_DETAIL = 60
 
 
-class TimeLimit(Exception):
+class OutOfTimeError(Exception):
     """The time for this mail is up. Caught in the parser, which returns what is known."""
 
 
@@ -39,9 +39,9 @@ class Notes:
         self._defects[defect.value] = None
 
     def check_time(self) -> None:
-        """Raises TimeLimit when the time is up; cheap enough for every part and every hundredth step of a loop."""
+        """Raises OutOfTimeError when the time is up; cheap enough for every part and every hundredth step of a loop."""
         if time.monotonic() >= self._deadline:
-            raise TimeLimit
+            raise OutOfTimeError
 
     def take_part(self) -> bool:
         """Count one part; False when there are too many (noted)."""

@@ -14,7 +14,7 @@ from ops_mail.mime.defects import Defect
 from ops_mail.mime.fields import HeaderBlock, read_fields
 from ops_mail.mime.labels import codec_for
 from ops_mail.mime.limits import ParseLimits
-from ops_mail.mime.notes import Notes, TimeLimit
+from ops_mail.mime.notes import Notes, OutOfTimeError
 from ops_mail.mime.texts import read_texts
 from ops_mail.mime.tree import Part, read_tree
 from ops_mail.mime.words import decode_value
@@ -24,7 +24,7 @@ _DEFAULT_LIMITS = ParseLimits()
 
 @dataclass(slots=True)
 class _Draft:
-    """The record as far as it is known; each step fills in its part, so that running out of time loses the rest only."""
+    """The record as far as it is known; each step fills in its part, so that running out of time loses the rest."""
 
     message_id: str | None = None
     subject: str = ""
@@ -76,9 +76,9 @@ def parse_mail(raw: bytes, limits: ParseLimits = _DEFAULT_LIMITS) -> ParsedMail:
         chosen = choose(tree, notes)
         wrapped = read_attachments(chosen.attachments, draft.attachments, notes)
         draft.text_body, draft.html_body = read_texts(chosen, wrapped, draft.attachments, notes)
-    except TimeLimit:
+    except OutOfTimeError:
         notes.expired = True
-    except ZeroDivisionError:  # noqa: BLE001 - promise P4: a fault of the parser must not keep a mail from landing
+    except Exception:  # noqa: BLE001 - promise P4: a fault of the parser must not keep a mail from landing
         notes.add_last(Defect.PARSER_FAILED)
     if notes.expired:
         notes.add_last(Defect.TIME_LIMIT)
@@ -92,7 +92,7 @@ def parse_header_only(raw_header: bytes, limits: ParseLimits = _DEFAULT_LIMITS) 
     try:
         header = read_fields(raw_header, 0, len(raw_header), (), notes, top=True)
         _read_header(header, draft, notes)
-    except TimeLimit:
+    except OutOfTimeError:
         notes.add_last(Defect.TIME_LIMIT)
     except Exception:  # noqa: BLE001 - as above
         notes.add_last(Defect.PARSER_FAILED)
@@ -135,14 +135,14 @@ def _read_header(header: HeaderBlock, draft: _Draft, notes: Notes) -> None:
         draft.sent_at = read_date(date, notes)
     draft.return_path = _text(by_name, "return-path", notes)
     draft.reply_to = _text(by_name, "reply-to", notes)
-    draft.auth_results = "\n".join(decode_value(value, notes) for value in by_name.get("authentication-results", ())) or None
+    draft.auth_results = (
+        "\n".join(decode_value(value, notes) for value in by_name.get("authentication-results", ())) or None
+    )
     draft.to_addrs = _addresses(by_name, "to", notes)
     draft.cc_addrs = _addresses(by_name, "cc", notes)
 
 
-def _instead_of_from(
-    sender: tuple[Address, ...], by_name: dict[str, list[bytes]], notes: Notes
-) -> tuple[Address, ...]:
+def _instead_of_from(sender: tuple[Address, ...], by_name: dict[str, list[bytes]], notes: Notes) -> tuple[Address, ...]:
     """Without an address in From: that of Sender, else the one to answer to; a name that From does give is kept."""
     found = _addresses(by_name, "sender", notes) or _addresses(by_name, "reply-to", notes)
     if sender and sender[0].name and found:

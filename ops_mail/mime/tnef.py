@@ -47,6 +47,8 @@ class TnefFile:
 
 @dataclass(slots=True)
 class Tnef:
+    """What a container holds; `text` and `html` are those of the message itself."""
+
     files: list[TnefFile] = field(default_factory=list)
     text: str | None = None
     html: bytes | None = None
@@ -58,7 +60,7 @@ class Tnef:
         return not self.broken and (bool(self.files) or self.text is not None or self.html is not None)
 
 
-class _Broken(Exception):
+class _BrokenError(Exception):
     """The container ends before what it announces."""
 
 
@@ -86,7 +88,7 @@ def read_tnef(data: bytes, notes: Notes, depth: int = 0) -> Tnef | None:
                 _message(found, content, codec, notes)
             elif current is not None:
                 _attachment(found, current, attribute, content, codec, notes, depth)
-    except _Broken:
+    except _BrokenError:
         notes.add(Defect.BAD_TNEF)
         found.broken = True
     for file in found.files:
@@ -106,7 +108,7 @@ def _attributes(data: bytes, notes: Notes) -> Iterator[tuple[int, bytes]]:
         level, attribute, length = struct.unpack_from("<BII", data, position)
         begin = position + 9
         if level not in (1, 2) or begin + length > len(data):
-            raise _Broken
+            raise _BrokenError
         yield attribute & 0xFFFF, data[begin : begin + length]
         position = begin + length + 2
 
@@ -116,7 +118,9 @@ def _message(found: Tnef, content: bytes, codec: str, notes: Notes) -> None:
         if prop == _PR_BODY:
             found.text = _text(kind, value, codec)
         elif prop == _PR_BODY_HTML:
-            found.html = _text(kind, value, codec).encode("utf_8", "replace") if kind == _UNICODE else value.rstrip(b"\0")
+            found.html = (
+                _text(kind, value, codec).encode("utf_8", "replace") if kind == _UNICODE else value.rstrip(b"\0")
+            )
 
 
 def _attachment(
@@ -182,9 +186,9 @@ def _properties(data: bytes, notes: Notes) -> Iterator[tuple[int, int, bytes]]:
             else:
                 size = step = _FIXED.get(kind, 0)
             if step == 0 and kind not in _VARIABLE:
-                raise _Broken
+                raise _BrokenError
             if position + size > len(data):
-                raise _Broken
+                raise _BrokenError
             if index == 0:
                 yield prop, kind, data[position : position + size]
             position += step
@@ -199,6 +203,6 @@ def _after_name(data: bytes, position: int) -> int:
 
 def _u32(data: bytes, position: int) -> int:
     if position + 4 > len(data):
-        raise _Broken
+        raise _BrokenError
     value: int = struct.unpack_from("<I", data, position)[0]
     return value

@@ -18,6 +18,7 @@ _BEGIN = re.compile(rb"(?:\A|(?<=\n))begin [0-7]{3,4} [^\n]*\n")
 
 
 def is_identity(encoding: str) -> bool:
+    """True when the encoding changes nothing."""
     return encoding in _IDENTITY
 
 
@@ -47,6 +48,7 @@ def decode_transfer(data: bytes, encoding: str, notes: Notes) -> bytes:
 
 
 def decode_quoted_printable(data: bytes) -> bytes:
+    """Quoted-printable; what is none stays as it stands. Linear."""
     # RFC 2045 section 6.7 rule 3: white space at the end of an encoded line was added on the way.
     if b" \n" in data or b" \r\n" in data or b"\t\n" in data or b"\t\r\n" in data or data.endswith((b" ", b"\t")):
         data = _SPACE_AFTER_EQUALS.sub(b"=", data)

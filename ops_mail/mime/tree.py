@@ -18,7 +18,9 @@ from ops_mail.mime.transfer import decode_transfer, is_identity, read_encoding
 _TOKEN = re.compile(r"[a-z0-9!#$%&'*+.^_`{|}~-]+/[a-z0-9!#$%&'*+.^_`{|}~-]+\Z")
 _DASHES_LF = re.compile(rb"\n--[^\r\n]*")
 _DASHES_ANY = re.compile(rb"[\r\n]--[^\r\n]*")
-_GUESSED_BOUNDARY = re.compile(rb"(?:\A|(?<=\n))--([^\s-][^\r\n]{0,200}?)[ \t]*\r?\n(?:content-[a-z-]{2,30}:|\r?\n)", re.IGNORECASE)
+_GUESSED_BOUNDARY = re.compile(
+    rb"(?:\A|(?<=\n))--([^\s-][^\r\n]{0,200}?)[ \t]*\r?\n(?:content-[a-z-]{2,30}:|\r?\n)", re.IGNORECASE
+)
 _GUESS_WITHIN = 65536
 _MESSAGE_TYPES = frozenset(("message/rfc822", "message/global", "message/news"))
 _NO_PARAMETERS = Parameters("")
@@ -171,9 +173,7 @@ class _Builder:
                 self._notes.add(Defect.NO_END_BOUNDARY)
 
 
-def _described(
-    data: bytes, header: HeaderBlock, begin: int, parent_type: str | None, depth: int, notes: Notes
-) -> Part:
+def _described(data: bytes, header: HeaderBlock, begin: int, parent_type: str | None, depth: int, notes: Notes) -> Part:
     default = "message/rfc822" if parent_type == "multipart/digest" else "text/plain"
     content_type, parameters = default, _NO_PARAMETERS
     for value in header.all("content-type"):

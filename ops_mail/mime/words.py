@@ -66,7 +66,7 @@ def _word_end(value: bytes, begin: int, limit: int, quoted: bool) -> tuple[int, 
 
 
 class _Run:
-    """Adjacent words of one charset: their bytes are joined before decoding, since characters may be split across them."""
+    """Adjacent words of one charset: their bytes are joined first, since a character may be split across two."""
 
     __slots__ = ("_data", "_label", "_open")
 
@@ -110,13 +110,13 @@ class _Run:
 
 
 def _from_base64(text: bytes) -> bytes:
-    pieces = []
     # Some encoders pad within a word: each padded quantum ends one piece.
-    for piece in re.findall(rb"[^=]+", text):
-        if len(piece) % 4 == 1:
-            piece = piece[:-1]
-        pieces.append(binascii.a2b_base64(piece + b"=" * (-len(piece) % 4)))
-    return b"".join(pieces)
+    return b"".join(_padded(piece) for piece in text.split(b"=") if piece)
+
+
+def _padded(piece: bytes) -> bytes:
+    whole = piece[:-1] if len(piece) % 4 == 1 else piece
+    return binascii.a2b_base64(whole + b"=" * (-len(whole) % 4))
 
 
 def _raw(value: bytes, notes: Notes) -> str:
