@@ -56,7 +56,7 @@ def _why_not(cursor: CursorState | None, age: float | None, limit_seconds: float
         return "no living instance holds it"
     error = f": {cursor.last_error}" if cursor.last_error else ""
     if cursor.state == State.BACKOFF:
-        return f"in backoff after {cursor.failures} failures{error}"
+        return f"in backoff after {cursor.failures} {'failure' if cursor.failures == 1 else 'failures'}{error}"
     if cursor.state in _ENDING:
         return "its instance is stopping"
     if age is None:

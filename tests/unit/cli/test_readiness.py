@@ -1,0 +1,91 @@
+"""What `status` makes of a mailbox's row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from ops_mail.cli.readiness import judge_all, sync_limit_seconds
+from ops_mail.core.ids import Epoch, FolderKey, Uid, UidValidity
+from ops_mail.settings import load_settings
+from ops_mail.store import CursorState
+
+NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+KEY = FolderKey("billing", "INBOX")
+OTHER = FolderKey("support", "INBOX")
+LIMIT = 270.0
+
+GOOD = CursorState(
+    key=KEY,
+    cursor_id=1,
+    uid_validity=UidValidity(7),
+    last_uid=Uid(42),
+    start_uid=Uid(0),
+    epoch=Epoch(3),
+    holder="node-1:10:abc",
+    lease_until=NOW + timedelta(seconds=20),
+    state="idling",
+    failures=0,
+    last_error=None,
+    next_retry_at=None,
+    last_push_at=None,
+    last_sync_at=NOW - timedelta(seconds=100),
+    created_at=NOW,
+    updated_at=NOW,
+    lease_live=True,
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, ""),
+        ({"state": "syncing"}, ""),
+        ({"last_sync_at": NOW - timedelta(seconds=270)}, ""),
+        ({"last_sync_at": NOW + timedelta(seconds=5)}, ""),
+        ({"lease_live": False}, "no living instance holds it"),
+        ({"holder": None}, "no living instance holds it"),
+        ({"state": "backoff", "failures": 3}, "in backoff after 3 failures"),
+        (
+            {"state": "backoff", "failures": 1, "last_error": "login refused"},
+            "in backoff after 1 failure: login refused",
+        ),
+        ({"state": "draining"}, "its instance is stopping"),
+        ({"last_sync_at": None}, "never synced"),
+        ({"last_sync_at": NOW - timedelta(seconds=271)}, "last sync 271 s ago"),
+        ({"last_sync_at": NOW - timedelta(seconds=999), "last_error": "lost"}, "last sync 999 s ago: lost"),
+    ],
+)
+def test_a_mailbox_is_ready_while_a_living_instance_keeps_it_in_sync(changes: dict[str, Any], reason: str) -> None:
+    (judged,) = judge_all([replace(GOOD, **changes)], [KEY], NOW, LIMIT)
+    assert (judged.ready, judged.reason) == (not reason, reason)
+
+
+def test_a_mailbox_without_a_row_is_not_ready() -> None:
+    (judged,) = judge_all([], [KEY], NOW, LIMIT)
+    assert (judged.ready, judged.reason, judged.expected) == (False, "no instance has ever listened to it", True)
+
+
+def test_rows_of_other_mailboxes_are_shown_but_not_expected() -> None:
+    gone = replace(GOOD, key=OTHER, lease_live=False)
+    mine, other = judge_all([gone, GOOD], [KEY], NOW, LIMIT)
+    assert (mine.key, mine.expected, mine.ready) == (KEY, True, True)
+    assert (other.key, other.expected, other.ready) == (OTHER, False, False)
+
+
+def test_without_mailboxes_in_the_settings_every_row_is_expected() -> None:
+    gone = replace(GOOD, key=OTHER, lease_live=False)
+    assert [(judged.key, judged.expected) for judged in judge_all([GOOD, gone], [], NOW, LIMIT)] == [
+        (KEY, True),
+        (OTHER, True),
+    ]
+
+
+def test_the_limit_is_two_windows_and_a_command() -> None:
+    variables = {"OPS_MAIL_IDLE_SECONDS": "100", "OPS_MAIL_POLL_SECONDS": "10", "OPS_MAIL_COMMAND_TIMEOUT_SECONDS": "7"}
+    assert sync_limit_seconds(load_settings(variables, None, mailboxes_required=False)) == 207
+    variables["OPS_MAIL_POLL_SECONDS"] = "600"
+    assert sync_limit_seconds(load_settings(variables, None, mailboxes_required=False)) == 1207
