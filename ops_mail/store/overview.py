@@ -122,11 +122,10 @@ async def read_folders(connection: AsyncConnection) -> tuple[FolderRow, ...]:
         .order_by(cursor.c.mailbox, cursor.c.folder)
         .limit(FOLDER_LIMIT)
     )
-    return tuple(_folder(row) for row in await connection.execute(find))
+    return tuple(_folder(dict(row)) for row in (await connection.execute(find)).mappings())
 
 
-def _folder(row: sa.Row[Any]) -> FolderRow:
-    fields = dict(row._mapping)
+def _folder(fields: dict[str, Any]) -> FolderRow:
     last_landed_at, last_received_at = fields.pop("last_landed_at"), fields.pop("last_received_at")
     key = FolderKey(fields.pop("mailbox"), fields.pop("folder"))
     live = bool(fields.pop("lease_live"))
