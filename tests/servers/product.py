@@ -38,8 +38,14 @@ class OpsMail:
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0
 
-    def start(self, *, wait: bool = True) -> Self:
-        """Start; by default wait until the endpoints are up."""
+    def start(self) -> Self:
+        """Start and wait until the endpoints are up."""
+        self.launch()
+        self.port = int(self.wait_for_line("http_listening")["port"])
+        return self
+
+    def launch(self) -> Self:
+        """Start without waiting for anything."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("OPS_MAIL_")}
         environment |= {f"OPS_MAIL_{name}": value for name, value in self._settings.items()}
         environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])
@@ -47,8 +53,6 @@ class OpsMail:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "ops_mail"], cwd=self._folder, env=environment, stdout=log, stderr=log
             )
-        if wait:
-            self.port = int(self.wait_for_line("http_listening")["port"])
         return self
 
     @property

@@ -35,6 +35,9 @@ class Tables:
     def count(self) -> int:
         return int(self.value("SELECT COUNT(*) FROM ops_mail_message"))
 
+    def count_of(self, table: str) -> int:
+        return int(self.value(f"SELECT COUNT(*) FROM {table}"))
+
     def cursor(self) -> dict[str, Any]:
         (row,) = self.rows("SELECT * FROM ops_mail_cursor")
         return row

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import statistics
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from tests.integration.listener.settings import imap_settings
 from tests.servers.dovecot import Dovecot
 from tests.servers.product import OpsMail
 from tests.servers.tables import Tables
@@ -29,9 +31,10 @@ def sha256(raw: bytes) -> str:
 
 
 def test_a_backlog_lands_once_and_in_order_and_live_mail_lands_at_once(
-    dovecot: Dovecot, database_url: str, new_user: Callable[[], str], tmp_path: Path
+    request: pytest.FixtureRequest, dovecot: Dovecot, database_url: str, new_user: Callable[[], str], tmp_path: Path
 ) -> None:
     user = new_user()
+    live = LIVE if "mariadb" in request.node.name else LIVE // 5  # Dovecot takes half a second to announce each
     uids = dovecot.append_many(user, "INBOX", [mail(number) for number in range(BACKLOG)])
     tables = Tables(database_url)
     with OpsMail(tmp_path, imap_settings(dovecot, user, database_url)) as process:
@@ -43,31 +46,19 @@ def test_a_backlog_lands_once_and_in_order_and_live_mail_lands_at_once(
         assert {(row["from_name"], row["status"]) for row in rows} == {("张三", "landed")}
         assert tables.cursor()["last_uid"] == uids[-1]
 
-        for number in range(BACKLOG, BACKLOG + LIVE):
+        for number in range(BACKLOG, BACKLOG + live):
             dovecot.append(user, "INBOX", mail(number))
             process.wait_until(lambda number=number: tables.count() == number + 1, f"mail {number}", 10)
         latencies = sorted(
             line["latency_seconds"] for line in process.lines() if line["event"] == "landed" and "latency_seconds" in line
         )
-        assert len(latencies) >= LIVE - 1
+        assert len(latencies) >= live - 1
         print(f"landing latency after EXISTS: p50 {statistics.median(latencies) * 1000:.1f} ms, "
               f"max {latencies[-1] * 1000:.1f} ms on {database_url.split(':', 1)[0]}")
 
-        assert tables.hashes() == Counter(sha256(mail(number)) for number in range(BACKLOG + LIVE))
+        assert tables.hashes() == Counter(sha256(mail(number)) for number in range(BACKLOG + live))
         assert process.terminate() == 0
     assert "Traceback" not in process.log_text()
-
-
-def imap_settings(dovecot: Dovecot, user: str, database_url: str, **more: object) -> dict[str, object]:
-    return {
-        "IMAP_HOST": "127.0.0.1",
-        "IMAP_PORT": dovecot.tls_port,
-        "IMAP_CA_FILE": dovecot.ca_file,
-        "IMAP_USERNAME": user,
-        "IMAP_PASSWORD": dovecot.password,
-        "DATABASE_URL": database_url,
-        **more,
-    }
 
 
 def test_the_row_is_complete(dovecot: Dovecot, database_url: str, new_user: Callable[[], str], tmp_path: Path) -> None:
@@ -87,7 +78,6 @@ def test_the_row_is_complete(dovecot: Dovecot, database_url: str, new_user: Call
     )
     with OpsMail(tmp_path, imap_settings(dovecot, user, database_url)) as process:
         process.wait_state("idling")
-        before = time.time()
         uid = dovecot.append(user, "INBOX", raw, flags=(r"\Flagged",))
         tables = Tables(database_url)
         process.wait_until(lambda: tables.count() == 1, "the row", 10)
@@ -96,7 +86,7 @@ def test_the_row_is_complete(dovecot: Dovecot, database_url: str, new_user: Call
             "mailbox": user,
             "folder": "INBOX",
             "uid": uid,
-            "message_id": "<whole@example.org>",
+            "message_id": "whole@example.org",
             "subject": "订单",
             "from_name": "Ann",
             "from_addr": "ann@example.org",
