@@ -4,7 +4,10 @@ middle is run again from its beginning.
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
+from alembic import op
 from sqlalchemy.engine import Connection
 
 
@@ -19,3 +22,11 @@ def create_missing(connection: Connection, metadata: sa.MetaData) -> None:
             indexes = {index for index in table.indexes if index.name not in present}
         for index in sorted(indexes, key=lambda index: str(index.name)):
             connection.execute(sa.schema.CreateIndex(index))
+
+
+def add_missing(table: str, *columns: sa.Column[Any]) -> None:
+    """Adds each of `columns` that `table` does not have."""
+    present = {column["name"] for column in sa.inspect(op.get_bind()).get_columns(table)}
+    for column in columns:
+        if column.name not in present:
+            op.add_column(table, column)
