@@ -42,21 +42,14 @@ Value = bytes | None | Dropped | tuple["Value", ...]
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """One FETCH response: the sequence number and its attributes, names in upper case (`BODY[]<0>` as sent)."""
+    """One FETCH response: the sequence number and its attributes, names in upper case (`BODY[]<0>` as sent).
+
+    `uid` is the UID inside the response, None when it has none (it was not asked for by UID).
+    """
 
     sequence: int
+    uid: Uid | None
     attributes: dict[str, Value]
-
-    @property
-    def uid(self) -> Uid | None:
-        """The UID inside the response, None when it has none (it was not asked for by UID). Raises WireError."""
-        value = self.attributes.get("UID")
-        if value is None:
-            return None
-        number = _number(value)
-        if number is None or not 1 <= number <= MAX_UID:
-            raise WireError("a FETCH response with an impossible UID")
-        return Uid(number)
 
 
 def parse_fetch(response: Response) -> Fetched | None:
@@ -70,11 +63,20 @@ def parse_fetch(response: Response) -> Fetched | None:
         if kind == "close":
             if next(tokens, None) is not None:
                 raise WireError("a FETCH response that goes on after its end")
-            return Fetched(int(head.group(1)), attributes)
+            return Fetched(int(head.group(1)), _uid(attributes), attributes)
         if kind != "atom" or not isinstance(name, bytes):
             raise WireError("a FETCH response without an attribute name where one is due")
         attributes[name.decode("ascii", "replace").upper()] = _value(tokens)
     raise WireError("a FETCH response that does not end")
+
+
+def _uid(attributes: dict[str, Value]) -> Uid | None:
+    if "UID" not in attributes:
+        return None
+    number = _number(attributes["UID"])
+    if number is None or not 1 <= number <= MAX_UID:
+        raise WireError("a FETCH response with an impossible UID")
+    return Uid(number)
 
 
 def listed(fetched: Fetched) -> Listed | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -16,7 +17,9 @@ from ops_mail.imap.wire import WireError
 WINDOW = 5000
 """How many mails one listing holds at most (about 1 KB each in memory)."""
 
-_YIELD_EVERY = 500  # parsed lines between two breaths of the event loop
+BREATH_SECONDS = 0.005
+"""How long parsing holds the event loop before it lets others run (promise P9)."""
+
 _ITEMS = "(UID RFC822.SIZE INTERNALDATE FLAGS)"
 
 
@@ -81,16 +84,28 @@ async def refresh(channel: Channel) -> None:
 async def fetched_of(channel: Channel, reply: Reply) -> list[Fetched]:
     """The FETCH responses of a reply. Drops the connection when one is malformed: nothing after it can be trusted."""
     result: list[Fetched] = []
-    for index, response in enumerate(reply.responses):
-        if index % _YIELD_EVERY == _YIELD_EVERY - 1:
-            await asyncio.sleep(0)
+    breath = _Breath()
+    for response in reply.responses:
+        await breath.due()
         try:
             fetched = parse_fetch(response)
-            if fetched is not None and (fetched.uid is None or fetched.uid):
-                result.append(fetched)
         except WireError as error:
             raise channel.broken(f"{channel.address} sent {error}") from None
+        if fetched is not None:
+            result.append(fetched)
     return result
+
+
+class _Breath:
+    """Lets the event loop run others once enough time has gone by."""
+
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+
+    async def due(self) -> None:
+        if time.perf_counter() - self._last > BREATH_SECONDS:
+            await asyncio.sleep(0)
+            self._last = time.perf_counter()
 
 
 async def _list_part(channel: Channel, last: Uid) -> Listing:
@@ -129,9 +144,14 @@ async def _window(channel: Channel, last: Uid, uid_set: str) -> tuple[tuple[List
         if uid is None or uid <= last:
             continue
         known = merged.get(uid)  # a flag update mixed in, or attributes spread over two lines
-        merged[uid] = fetched if known is None else Fetched(fetched.sequence, known.attributes | fetched.attributes)
-    entries = [listed(fetched) or await _listed_alone(channel, fetched, uid) for uid, fetched in merged.items()]
-    entries.sort(key=lambda entry: entry.uid)
+        merged[uid] = (
+            fetched if known is None else Fetched(fetched.sequence, uid, known.attributes | fetched.attributes)
+        )
+    entries: list[Listed] = []
+    breath = _Breath()
+    for uid in sorted(merged):
+        await breath.due()
+        entries.append(listed(merged[uid]) or await _listed_alone(channel, merged[uid], uid))
     return tuple(entries), merged[entries[-1].uid].sequence if entries else 0
 
 
@@ -142,7 +162,7 @@ async def _listed_alone(channel: Channel, fetched: Fetched, uid: Uid) -> Listed:
     for again in await fetched_of(channel, reply):
         if again.uid == uid:
             attributes |= again.attributes
-    whole = Fetched(fetched.sequence, attributes)
+    whole = Fetched(fetched.sequence, uid, attributes)
     return listed(whole) or Listed(uid, 0, UNKNOWN_DATE, flags(whole))
 
 

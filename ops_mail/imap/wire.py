@@ -67,7 +67,9 @@ class ResponseReader:
             if line is None:
                 self._compact()
                 return None
-            size = self._announced(line)
+            size = self._announced(line) if line.endswith(b"}") else None
+            if size is None and not self._texts:  # nearly all lines: one text, no literal
+                return Response((line,))
             self._texts.append(line)
             if size is None:
                 response = Response(tuple(self._texts), tuple(self._literals))
@@ -80,8 +82,6 @@ class ResponseReader:
             self._dropping = size > self.literal_limit
 
     def _announced(self, line: bytes) -> int | None:
-        if not line.endswith(b"}"):
-            return None
         if not self._texts and (not line.startswith(b"* ") or _STATUS.match(line)):
             return None
         found = _LITERAL.search(line)

@@ -98,10 +98,8 @@ def test_what_does_not_fit_the_grammar_is_refused(line: bytes) -> None:
 
 @pytest.mark.parametrize("uid", [b"0", b"4294967296", b"x", b"99999999999999999999999", b"(1)"])
 def test_an_impossible_uid_is_refused(uid: bytes) -> None:
-    fetched = parse(b"* 1 FETCH (UID " + uid + b")\r\n")
-    assert fetched is not None
     with pytest.raises(WireError):
-        _ = fetched.uid
+        parse(b"* 1 FETCH (UID " + uid + b")\r\n")
 
 
 @given(st.integers(1, 2**32 - 1), st.binary(max_size=200), st.integers(0, 60), st.sampled_from([b"UID first", b"last"]))
