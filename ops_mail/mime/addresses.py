@@ -58,7 +58,9 @@ class _Reader:
         self._phrase: list[bytes] = []  # tokens of the entry outside the angle brackets, space as b" "
         self._angle: list[bytes] | None = None  # tokens within them
         self._comments: list[bytes] = []
+        self._angle_at = 0  # how many tokens of the phrase stand before them
         self._in_angle = False
+        self._pending: list[tuple[str, bool]] = []  # entries without an address before this one; (text, is one word)
         self._comments_close = True
         self._quotes_close = True
 
@@ -82,6 +84,7 @@ class _Reader:
             else:
                 self._tokens().append(match[0])
         self._finish()
+        self._flush_pending()
         if len(self._found) > self._limit:
             self._notes.add(Defect.ADDRESS_LIMIT)
         return self._found[: self._limit]
@@ -96,7 +99,11 @@ class _Reader:
             return self._quote(position)
         if char == b"<" and not self._in_angle:
             if self._angle is not None and any(token.strip() for token in self._phrase_after_angle()):
-                self._finish()  # "A <a@x> B <b@x>": the comma is missing
+                # "A <a@x> B <b@x>": the comma is missing.
+                following = self._phrase_after_angle()
+                del self._phrase[self._angle_at :]
+                self._finish()
+                self._phrase = following
             self._angle, self._in_angle = [], True
             self._angle_at = len(self._phrase)
         elif char == b">" and self._in_angle:
@@ -106,7 +113,10 @@ class _Reader:
                 self._tokens().append(char)  # <@one,@two:user@host>: an obsolete route
             else:
                 self._finish()
+                if char == b";":
+                    self._flush_pending()
         elif char == b":" and not self._in_angle and self._angle is None and not self._has_at(self._phrase):
+            self._flush_pending()
             self._phrase, self._comments = [], []  # the name of a group
         else:
             self._tokens().append(char)
@@ -154,8 +164,10 @@ class _Reader:
         comments = self._comments
         self._phrase, self._angle, self._comments, self._in_angle = [], None, [], False
         if angle is not None:
-            self._add(self._display(phrase) or self._display(comments), self._spec(angle))
+            name = self._display(phrase).strip('"') or self._display(comments)
+            self._add(", ".join((*self._take_pending(name), name)), self._spec(angle))
         elif self._has_at(phrase):
+            self._flush_pending()
             self._add(self._display(comments), *self._bare(phrase))
         elif any(token.strip() for token in phrase):
             self._without_at(phrase)
@@ -221,12 +233,30 @@ class _Reader:
             self._add(text, "")
         elif _LOOKS_LIKE.match(text) and len(text) < 2000:
             self._found.append(Address("", text))
-        elif len([token for token in tokens if token != b" "]) == 1 and tokens and not text.startswith("=?"):
-            self._notes.add(Defect.BAD_ADDRESS)
-            self._found.append(Address("", text))  # a local user: "root"
         else:
+            is_word = len([token for token in tokens if token != b" "]) == 1 and not text.startswith("=?")
+            self._pending.append((text, is_word))
+            if len(self._pending) > 2:
+                self._flush_pending()
+
+    def _take_pending(self, name: str) -> list[str]:
+        """The first halves of a name with a comma that is not quoted ("Doe, Jane <jane@x>").
+
+        A word in lower case is a local user instead.
+        """
+        texts = [text for text, _ in self._pending]
+        if name and texts and not any(text[:1].islower() for text in texts):
+            self._pending = []
+            return texts
+        self._flush_pending()
+        return []
+
+    def _flush_pending(self) -> None:
+        """Entries without "@" are no half of a name: a local user ("root"), or words."""
+        for text, is_word in self._pending:
             self._notes.add(Defect.BAD_ADDRESS)
-            self._found.append(Address(text, ""))
+            self._found.append(Address("", text) if is_word else Address(text, ""))
+        self._pending = []
 
 
 def _dotted(tokens: list[bytes], before: int, after: int) -> bool:

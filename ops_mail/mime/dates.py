@@ -34,6 +34,7 @@ _ZONES = {
     -240, "adt": -180, "brt": -180,
 }  # fmt: skip
 _COMMENT = re.compile(r"\([^()]*\)")
+_AROUND_COLON = re.compile(r" ?: ?")
 _CLOCK = re.compile(
     r"(?<![\d:])(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:[.,]\d+)?)?(?:\s{0,3}([ap])\.?m\b\.?)?", re.IGNORECASE
 )
@@ -57,7 +58,7 @@ _MAX_LENGTH = 200
 
 def read_date(value: str, notes: Notes) -> datetime | None:
     """The moment that a Date header names, in UTC; None (and a defect) when it names none. Never raises."""
-    text = " ".join(_COMMENT.sub(" ", value[:_MAX_LENGTH]).split())
+    text = _AROUND_COLON.sub(":", " ".join(_COMMENT.sub(" ", value[:_MAX_LENGTH]).split()))
     iso = _ISO.match(text)
     if iso is not None:
         year, month, day = int(iso[1]), int(iso[2]), int(iso[3])
@@ -70,7 +71,7 @@ def read_date(value: str, notes: Notes) -> datetime | None:
         clock = _clock(clock_match)
         before, rest = text[: clock_match.start()], text[clock_match.end() :]
     date = _date(before, rest) if clock_match is not None else _date(text, "")
-    if date is None:
+    if date is None or (clock_match is None and ":" in text):
         notes.add(Defect.BAD_DATE)
         return None
     return _moment(date, clock, rest, value, notes)

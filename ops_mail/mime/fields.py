@@ -22,12 +22,13 @@ _BREAK = re.compile(rb"\r\n|\n|\r")
 _BLANK_LINES = re.compile(rb"(?:[ \t]*+(?:\r\n|\n|\r))++")
 _EMPTY_LINE = re.compile(rb"(?:\r\n|\n|\r)(?:\r\n|\n|\r)")
 # After a line that is no field, only a well-known one proves that the header goes on.
-_KNOWN_FIELD = re.compile(
-    rb"(?:\A|(?<=[\r\n]))(?:from|to|cc|bcc|subject|date|sender|reply-to|message-id|in-reply-to|references|received|"
-    rb"return-path|delivered-to|mime-version|content-[a-z-]{2,30}|x-[a-z0-9-]{2,60}|dkim-signature|"
-    rb"authentication-results|list-[a-z-]{2,20}|errors-to|precedence|importance|user-agent|status)[ \t]{0,9}:",
-    re.IGNORECASE,
+_KNOWN = (
+    rb"(?:from|to|cc|bcc|subject|date|sender|reply-to|message-id|in-reply-to|references|received|return-path|"
+    rb"delivered-to|mime-version|content-[a-z-]{2,30}|x-[a-z0-9-]{2,60}|dkim-signature|authentication-results|"
+    rb"list-[a-z-]{2,20}|errors-to|precedence|importance|user-agent|status)[ \t]{0,9}:"
 )
+_KNOWN_FIELD = re.compile(_KNOWN, re.IGNORECASE)
+_KNOWN_FIELD_LINE = re.compile(rb"(?:\A|(?<=[\r\n]))" + _KNOWN, re.IGNORECASE)
 # "X-Odd name: value" is a field with a wrong name; "Dear Sir: …" is text.
 _MISNAMED_FIELD = re.compile(rb"(?:[A-Za-z0-9]{1,30}-[^:\r\n]{1,80}|[^\s:]{2,60}):[ \t\r\n]")
 _LOOK_AHEAD = 16384
@@ -141,7 +142,7 @@ def _next_known_field(data: bytes, position: int, end: int) -> int | None:
     line = _LINE.match(data, position, end)
     if line is None:
         return None
-    known = _KNOWN_FIELD.search(data, line.end(), min(end, position + _LOOK_AHEAD))
+    known = _KNOWN_FIELD_LINE.search(data, line.end(), min(end, position + _LOOK_AHEAD))
     return None if known is None else known.start()
 
 
