@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
@@ -31,7 +33,7 @@ def _head(mail: ParsedMail) -> Table:
         "From": _address(Address(mail.from_name, mail.from_addr)),
         "To": ", ".join(_address(address) for address in mail.to_addrs),
         "Cc": ", ".join(_address(address) for address in mail.cc_addrs),
-        "Date": "" if mail.sent_at is None else f"{mail.sent_at:%Y-%m-%d %H:%M:%S} UTC",
+        "Date": "" if mail.sent_at is None else f"{mail.sent_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC",
         "Message-ID": mail.message_id or "",
     }
     for name, value in rows.items():

@@ -13,12 +13,15 @@ import sys
 import traceback
 from enum import IntEnum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from ops_mail import __version__
 from ops_mail.errors import ConfigError, OpsMailError
+
+if TYPE_CHECKING:
+    from ops_mail.settings import Settings
 
 
 class ExitCode(IntEnum):
@@ -87,12 +90,17 @@ def _options(
     """Settings are read from the environment and from .env (OPS_MAIL_…)."""
 
 
+def _settings(*, mailboxes_required: bool = True) -> Settings:
+    """Loaded before anything large is imported: a mistake is told at once."""
+    from ops_mail.settings import load_settings
+
+    return load_settings(mailboxes_required=mailboxes_required)
+
+
 @app.command()
 def run() -> None:
     """Listen to the mailboxes, land and handle every mail, until a signal."""
-    from ops_mail.settings import load_settings
-
-    settings = load_settings()
+    settings = _settings()
     from ops_mail import app as process
 
     raise typer.Exit(process.run(settings))
@@ -101,25 +109,28 @@ def run() -> None:
 @app.command()
 def check(*, json: _Json = False) -> None:
     """Try everything that running needs and tell what to do about it. Changes nothing anywhere."""
+    settings = _settings()
     from ops_mail.cli.check import check_command
 
-    raise typer.Exit(check_command(as_json=json))
+    raise typer.Exit(check_command(settings, as_json=json))
 
 
 @app.command()
 def migrate() -> None:
     """Bring the database's tables up to date."""
+    settings = _settings(mailboxes_required=False)
     from ops_mail.cli.migrate import migrate_command
 
-    raise typer.Exit(migrate_command())
+    raise typer.Exit(migrate_command(settings))
 
 
 @app.command()
 def status(*, json: _Json = False) -> None:
     """Show each mailbox and each living instance, from the database alone. Exit code 1 when a mailbox is not ready."""
+    settings = _settings(mailboxes_required=False)
     from ops_mail.cli.status import status_command
 
-    raise typer.Exit(status_command(as_json=json))
+    raise typer.Exit(status_command(settings, as_json=json))
 
 
 @app.command()

@@ -13,7 +13,7 @@ from ops_mail.cli.readiness import Judged, judge_all, sync_limit_seconds
 from ops_mail.cli.terminal import write_json
 from ops_mail.core.ids import FolderKey
 from ops_mail.core.mail import MessageStatus
-from ops_mail.settings import Settings, load_settings
+from ops_mail.settings import Settings
 from ops_mail.store import InstanceState
 
 
@@ -48,10 +48,10 @@ class Overview:
         return "leader" if self.holds(instance) else "standby"
 
 
-def status_command(*, as_json: bool) -> int:
+def status_command(settings: Settings, *, as_json: bool) -> int:
     """1 when a mailbox is not ready."""
     quiet_logs()
-    overview = asyncio.run(_look(load_settings(mailboxes_required=False)))
+    overview = asyncio.run(_look(settings))
     if as_json:
         write_json(_as_json(overview))
     else:

@@ -13,16 +13,16 @@ from ops_mail.cli.check.rows import Row, Rows, Verdict, skipped
 from ops_mail.cli.check.settings import settings_rows
 from ops_mail.cli.quiet import quiet_logs
 from ops_mail.cli.terminal import write_json
-from ops_mail.settings import MailboxSettings, Role, Settings, load_settings
+from ops_mail.settings import MailboxSettings, Role, Settings
 
 _DATABASE_SECONDS = 60.0
 _AT_ONCE = 4  # providers refuse many logins at a time
 
 
-def check_command(*, as_json: bool) -> int:
+def check_command(settings: Settings, *, as_json: bool) -> int:
     """1 when a step failed."""
     quiet_logs()
-    rows = asyncio.run(all_rows(load_settings()))
+    rows = asyncio.run(all_rows(settings))
     passed = all(row.verdict is not Verdict.FAIL for row in rows)
     if as_json:
         write_json({"ok": passed, "checks": [row.as_json() for row in rows]})
