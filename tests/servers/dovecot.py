@@ -95,7 +95,8 @@ class Dovecot:
     """Start it with `start()` or as a context manager. Any user name may log in with `password`.
 
     `port` speaks plain IMAP and STARTTLS, `tls_port` TLS. The certificate is for localhost and 127.0.0.1, signed by the
-    authority in `ca_file`. `extra` is added to the configuration; `storage` is mdbox (by far the fastest), sdbox or maildir.
+    authority in `ca_file`. `extra` is added to the configuration; `storage` is mdbox (by far the
+    fastest), sdbox or maildir.
     """
 
     def __init__(self, *, extra: str = "", storage: str = "mdbox") -> None:

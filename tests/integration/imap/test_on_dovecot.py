@@ -151,16 +151,20 @@ async def test_bodies_come_back_to_the_last_bit(dovecot: Dovecot, user: str) -> 
     assert not any(r"\Seen" in flags for _, flags in after.values())  # BODY.PEEK changes nothing
 
 
-async def test_a_mail_that_is_gone_is_missing_and_the_session_goes_on(dovecot: Dovecot, user: str) -> None:
-    dovecot.append_many(user, "INBOX", [mail(1), mail(2), mail(3)])
-    async with selected(options(dovecot, user=user)) as session:
-        entries = (await session.list_after(START)).entries
-        dovecot.expunge(user, "INBOX", [2])
-        assert set(await session.fetch_small(entries)) == {1, 3}
-        with pytest.raises(Expunged):
-            await anext(session.fetch_pieces(Uid(2)))
-        assert await session.fetch_header(Uid(2), 100) is None
-        assert set(await session.fetch_small(entries)) == {1, 3}
+@pytest.mark.parametrize("storage", ["sdbox", "mdbox"])
+async def test_a_mail_that_is_gone_is_missing_and_the_session_goes_on(user: str, storage: str) -> None:
+    with Dovecot(storage=storage) as dovecot:
+        dovecot.append_many(user, "INBOX", [mail(1), mail(2), mail(3)])
+        async with selected(options(dovecot, user=user)) as session:
+            entries = (await session.list_after(START)).entries
+            dovecot.expunge(user, "INBOX", [2])
+            if storage == "mdbox":  # still gives it until this client has been told
+                assert set(await session.fetch_small(entries)) == {1, 2, 3}
+            assert set(await session.fetch_small(entries)) == {1, 3}
+            with pytest.raises(Expunged):
+                await anext(session.fetch_pieces(Uid(2)))
+            assert await session.fetch_header(Uid(2), 100) is None
+            assert set(await session.fetch_small(entries)) == {1, 3}
 
 
 async def test_a_mail_that_goes_between_two_pieces_is_expunged_not_cut_short(dovecot: Dovecot, user: str) -> None:
