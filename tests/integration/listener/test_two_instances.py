@@ -1,0 +1,87 @@
+"""Two processes on one mailbox: one leads, the other stands by and takes over."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.integration.listener.settings import imap_settings
+from tests.servers.dovecot import Dovecot
+from tests.servers.product import OpsMail
+from tests.servers.tables import Tables
+
+TAKEOVER_SECONDS = 10
+
+
+def mail(number: int) -> bytes:
+    return b"Subject: %d\r\nMessage-ID: <%d@example.org>\r\n\r\nbody\r\n" % (number, number)
+
+
+def hashes(*numbers: int) -> Counter[str]:
+    return Counter(hashlib.sha256(mail(number)).hexdigest() for number in numbers)
+
+
+@pytest.mark.parametrize("how", ["kill -9", "SIGTERM"])
+def test_the_standby_lands_the_next_mail_soon_after_the_leader_is_gone(
+    how: str, dovecot: Dovecot, database_url: str, new_user: Callable[[], str], tmp_path: Path
+) -> None:
+    user = new_user()
+    tables = Tables(database_url)
+    dovecot.append(user, "INBOX", mail(1))
+    settings = imap_settings(dovecot, user, database_url)
+    with OpsMail(tmp_path, settings, name="a") as first, OpsMail(tmp_path, settings, name="b") as second:
+        first.wait_ready()
+        second.wait_ready()
+        states = {process.state(): process for process in (first, second)}
+        first.wait_until(lambda: {first.state(), second.state()} == {"idling", "standby"}, "one leader, one standby")
+        states = {process.state(): process for process in (first, second)}
+        leader, standby = states["idling"], states["standby"]
+        epoch = tables.cursor()["epoch"]
+        assert standby.get_json("/readyz")[1]["mailboxes"][0]["holder"].startswith(f"{leader.name}:")
+        assert leader.metric(f'ops_mail_guard_held{{mailbox="{user}"}}') == 1
+        assert standby.metric(f'ops_mail_guard_held{{mailbox="{user}"}}') == 0
+        shown = status_json(database_url)
+        assert {leader.name, standby.name} <= {str(entry) .split(":")[0] for entry in instance_names(shown)}
+
+        if how == "kill -9":
+            leader.kill()
+        else:
+            assert leader.terminate() == 0
+        gone_at = time.monotonic()
+        dovecot.append(user, "INBOX", mail(2))
+        standby.wait_until(lambda: tables.count() == 2, "the takeover", TAKEOVER_SECONDS)
+        assert time.monotonic() - gone_at < TAKEOVER_SECONDS
+        assert tables.hashes() == hashes(1, 2)
+        assert tables.cursor()["epoch"] == epoch + 1
+        assert tables.cursor()["holder"].startswith(f"{standby.name}:")
+        assert standby.terminate() == 0
+
+
+def status_json(database_url: str) -> dict[str, object]:
+    """What `ops-mail status --json` says, from the database alone."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPS_MAIL_")}
+    environment |= {"OPS_MAIL_DATABASE_URL": database_url, "OPS_MAIL_ROLE": "consumer"}
+    answer = subprocess.run(
+        [sys.executable, "-m", "ops_mail", "status", "--json"],
+        env=environment | {"PYTHONPATH": str(Path(__file__).resolve().parents[3])},
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert answer.returncode in (0, 1), answer.stderr
+    return dict(json.loads(answer.stdout))
+
+
+def instance_names(shown: dict[str, object]) -> list[str]:
+    instances = shown["instances"]
+    assert isinstance(instances, list)
+    return [str(entry["instance"]) for entry in instances]
