@@ -73,5 +73,4 @@ def _from_tnef(opened: Tnef) -> list[Attachment]:
             content=file.content,
         )
         for file in opened.files
-        if file.content or file.name
     ]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class ParseLimits:
     """Bounds for one mail. Passing one is a defect of the record, never an exception."""
 
-    max_seconds: float = 5.0
-    """After this long the record holds what is known by then."""
+    max_seconds: float = 4.0
+    """After this long the record holds what is known by then; below the 5 s after which the process is interrupted."""
     max_depth: int = 32
     """Multiparts and messages within each other."""
     max_parts: int = 1000

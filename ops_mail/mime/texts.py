@@ -29,13 +29,14 @@ def read_texts(
     chosen: Chosen, wrapped: Tnef | None, attachments: list[Attachment], notes: Notes
 ) -> tuple[str | None, str | None]:
     """(text, html): parts shown one below the other. Files that stand in a text are moved to `attachments`."""
-    htmls = [_html(part, notes) for part in chosen.htmls if part.content_type == "text/html"]
-    html = _limited("\n".join(htmls), notes) if htmls else None
+    htmls = {id(part): _html(part, notes) for part in chosen.htmls if part.content_type == "text/html"}
+    html = _limited("\n".join(htmls.values()), notes) if htmls else None
     pieces: list[str] = []
     for part in chosen.texts:
         notes.check_time()
         if part.content_type == "text/html":
-            pieces.append(html_to_text(_html(part, notes), notes))
+            source = htmls.get(id(part))
+            pieces.append(html_to_text(_html(part, notes) if source is None else source, notes))
         else:
             pieces.append(_plain(part, attachments, notes))
     text = "\n".join(piece.removesuffix("\n") + "\n" for piece in pieces if piece.strip("\r\n")) if pieces else None

@@ -93,6 +93,7 @@ def read_tnef(data: bytes, notes: Notes, depth: int = 0) -> Tnef | None:
         found.broken = True
     for file in found.files:
         file.name = file.name or file.title
+    found.files = [file for file in found.files if file.content or file.name]
     return found
 
 
@@ -111,6 +112,8 @@ def _attributes(data: bytes, notes: Notes) -> Iterator[tuple[int, bytes]]:
             raise _BrokenError
         yield attribute & 0xFFFF, data[begin : begin + length]
         position = begin + length + 2
+    if data[position:].strip(b"\0"):
+        raise _BrokenError
 
 
 def _message(found: Tnef, content: bytes, codec: str, notes: Notes) -> None:

@@ -9,7 +9,7 @@ from ops_mail.mime.defects import Defect
 from ops_mail.mime.notes import Notes
 
 _PADDING = re.compile(rb"=[\s=]*+")
-_NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/=\s]")
+_BASE64_AND_SPACE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/= \t\r\n\f\v"
 _JUNK = re.compile(rb"[^A-Za-z0-9+/=]+")
 _SPACE_AFTER_EQUALS = re.compile(rb"=[ \t]++(?=\r?\n|\Z)")
 _IDENTITY = frozenset(("", "7bit", "8bit", "binary", "none", "7-bit", "8-bit", "8bits", "7bits", "plain", "identity"))
@@ -59,7 +59,7 @@ def decode_base64(data: bytes, notes: Notes) -> bytes:
     """Base64 with whatever stands between: several padded pieces, foreign characters, a last quantum cut off."""
     inner_end = len(data.rstrip(b"= \t\r\n"))
     if data.find(b"=", 0, inner_end) < 0:
-        if _NOT_BASE64.search(data):
+        if data.translate(None, _BASE64_AND_SPACE):
             notes.add(Defect.BAD_BASE64)
         return _quanta(data, notes)
     notes.add(Defect.BAD_BASE64)
@@ -75,7 +75,7 @@ def decode_base64(data: bytes, notes: Notes) -> bytes:
 
 
 def _is_prose(sample: bytes) -> bool:
-    return b" " in sample.strip() or _NOT_BASE64.search(sample) is not None
+    return b" " in sample.strip() or bool(sample.translate(None, _BASE64_AND_SPACE))
 
 
 def _quanta(data: bytes, notes: Notes) -> bytes:
