@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 import ssl
 from argparse import Namespace
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
 from datetime import datetime
 
 from proxyprotocol.sock import SocketInfoLocal
 from pymap.backend.dict import Config, Login
-from pymap.concurrent import Subsystem
-from pymap.imap import IMAPServer
+from pymap.concurrent import Event, Subsystem
+from pymap.context import connection_exit
+from pymap.imap import IMAPConnection
+from pymap.imap.state import ConnectionState
+from pymap.parsing.command.select import IdleCommand
 from pymap.parsing.message import AppendMessage
+from pymap.parsing.response import UntaggedResponse
 from pymap.user import Passwords, UserMetadata
 from pysasl.hashing import BuiltinHash
 
@@ -24,6 +30,15 @@ class _Config(Config):
     @property
     def greeting(self) -> bytes:
         return b"The demo's mail server is ready"
+
+
+class _State(ConnectionState):
+    """pymap's IDLE waits for the next change alone: a mail that came since the last command would go unannounced."""
+
+    async def receive_updates(self, cmd: IdleCommand, done: Event) -> Iterable[UntaggedResponse]:
+        selected = await self.session.check_mailbox(self.selected)
+        self._selected, untagged = selected.fork(cmd)
+        return list(untagged) or await super().receive_updates(cmd, done)
 
 
 class EmbeddedServer:
@@ -43,7 +58,7 @@ class EmbeddedServer:
             cpu_subsystem=Subsystem.for_asyncio(),  # pymap's threads would each leave an event loop behind
         )
         self._login = Login(self._config)
-        self._imap = IMAPServer(self._login, self._config)
+        self._commands = self._config.commands
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._listening: asyncio.Server | None = None
         self.port = 0
@@ -83,8 +98,11 @@ class EmbeddedServer:
         task.add_done_callback(self._connections.pop)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = IMAPConnection(self._commands, self._config, reader, writer, SocketInfoLocal(writer))
         try:
-            await self._imap(reader, writer, SocketInfoLocal(writer))
+            async with AsyncExitStack() as sessions:
+                connection_exit.set(sessions)
+                await connection.run(_State(self._login, self._config))
         except OSError:  # the client went away in the middle of an answer
             pass
         finally:

@@ -88,6 +88,15 @@ async def test_a_mail_that_is_delivered_is_announced_to_whoever_idles_and_keeps_
     assert b'"02-Jan-2030 03:04:05 +0000"' in answer
 
 
+async def test_a_mail_that_came_just_before_idle_is_announced_at_once(server: EmbeddedServer, client: Client) -> None:
+    await client.ask(b'LOGIN demo@example.org "pass word"')
+    await client.ask(b"SELECT INBOX")
+    await server.deliver(MAIL, RECEIVED)
+    client.send(b"a IDLE")
+    assert (await client.line()).startswith(b"+")
+    assert await client.line() == b"* 1 EXISTS\r\n"
+
+
 async def test_closing_ends_connections_that_idle(server: EmbeddedServer, client: Client) -> None:
     await client.ask(b'LOGIN demo@example.org "pass word"')
     await client.ask(b"SELECT INBOX")
