@@ -17,7 +17,7 @@ def claim_size(free: int, concurrency: int, waiting: int, average_seconds: float
     stock = min(MAX_AHEAD, int(concurrency * AHEAD_SECONDS / max(average_seconds, 0.0005)))
     if stock <= concurrency:
         return max(0, free - waiting)
-    return max(0, free + stock - waiting)
+    return 0 if 2 * waiting > stock else free + stock - waiting  # by half a stock at a time, not mail by mail
 
 
 class Average:

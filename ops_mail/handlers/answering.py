@@ -1,0 +1,111 @@
+"""From what a handler returns or raises to an answer that can be written down. Runs where the handler runs."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ops_mail.core.outcome import EndKind
+from ops_mail.core.textfit import scrub
+from ops_mail.handlers.answers import Discard, Done, Permanent, RetryLater, Write
+from ops_mail.settings import redact
+
+RESULT_BYTES = 64 * 1024
+ERROR_CHARS = 4000
+_FRAMES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One attempt's end as the handler told it. `result` is plain JSON; `error` holds no secret."""
+
+    kind: EndKind
+    result: Any = None
+    error: str | None = None
+    retry_after_seconds: float | None = None
+    pause_all: bool = False  # until then no other mail either
+    writes: tuple[Write, ...] = ()
+
+
+class GivenUp(BaseException):
+    """The attempt was given up while the handler was still running. No `except Exception` of a handler holds it up."""
+
+
+def answer_of_return(value: object) -> Answer:
+    """The answer of a handler that returned. What it has done is done, so even a useless value is a success."""
+    writes: tuple[Write, ...] = ()
+    if isinstance(value, Done):
+        problem = _problem_of_writes(value.writes)
+        if problem is not None:
+            return Answer(EndKind.FAILED, error=problem)
+        writes = tuple(value.writes)
+    kept = value.result if isinstance(value, Done) else value
+    if kept is None:
+        return Answer(EndKind.SUCCEEDED, writes=writes)
+    try:
+        text = json.dumps(kept, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        note = f"the result was not kept, it is no JSON: {_one_line(error)}"
+        return Answer(EndKind.SUCCEEDED, error=note, writes=writes)
+    if len(text) > RESULT_BYTES:
+        note = f"the result was not kept: {len(text)} bytes of JSON, at most {RESULT_BYTES} are"
+        return Answer(EndKind.SUCCEEDED, error=note, writes=writes)
+    return Answer(EndKind.SUCCEEDED, result=_scrubbed(json.loads(text)), writes=writes)
+
+
+def answer_of_error(error: BaseException) -> Answer:
+    """The answer of a handler that raised."""
+    text = _described(error)
+    if isinstance(error, Discard):
+        return Answer(EndKind.DISCARDED, error=_plain(error))
+    if isinstance(error, Permanent):
+        return Answer(EndKind.PERMANENT, error=text)
+    if isinstance(error, RetryLater):
+        return Answer(
+            EndKind.FAILED, error=text, retry_after_seconds=float(error.seconds), pause_all=bool(error.pause_all)
+        )
+    if isinstance(error, GivenUp):
+        return Answer(EndKind.INTERRUPTED, error="given up")
+    return Answer(EndKind.FAILED, error=text)
+
+
+def _plain(error: BaseException) -> str | None:
+    return redact(scrub(str(error)))[:ERROR_CHARS] or None
+
+
+def _described(error: BaseException) -> str:
+    """Type, text and the last places in the code, without the values of variables, bounded, without secrets."""
+    frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
+    places = "".join(f"\n  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
+    head = redact(scrub(_one_line(error)))[: ERROR_CHARS - 1000]
+    return (head + scrub(places))[:ERROR_CHARS]
+
+
+def _one_line(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception as broken:  # noqa: BLE001 - a handler's own exception class may do anything in __str__
+        text = f"(its text cannot be had: {type(broken).__name__})"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _problem_of_writes(writes: object) -> str | None:
+    if not isinstance(writes, (list, tuple)):
+        return f"Done.writes must be a list of Write, not {type(writes).__name__}"
+    for write in writes:
+        if not isinstance(write, Write) or not isinstance(write.parameters, Mapping):
+            return "Done.writes must hold Write(sql, {name: value}) and nothing else"
+    return None
+
+
+def _scrubbed(value: Any) -> Any:
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, list):
+        return [_scrubbed(one) for one in value]
+    if isinstance(value, dict):
+        return {scrub(key): _scrubbed(one) for key, one in value.items()}
+    return value

@@ -1,0 +1,151 @@
+"""Writing ends down: many in one transaction when many come, again and again while the database is away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import structlog
+
+from ops_mail.core.outcome import EndKind, decide
+from ops_mail.core.repeats import RepeatLimiter
+from ops_mail.errors import StoreError, StoreUnavailable
+from ops_mail.handlers.hands import Hands, Held
+from ops_mail.metrics import Metrics
+from ops_mail.settings import redact
+from ops_mail.store.attempts import Ended
+from ops_mail.store.handling import HandlingStore, Unwritten
+
+log = structlog.get_logger("ops_mail.handlers")
+
+_GROUP = 100
+_PAUSES = (0.2, 1.0, 5.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """For whoever wants to know that an end is in the tables."""
+
+    held: Held
+    end: Ended
+    key: str
+
+
+class OutcomeWriter:
+    """`add` never waits. A claim stays in hand until its end is written, or is known to be nobody's business here."""
+
+    def __init__(
+        self,
+        store: HandlingStore,
+        hands: Hands,
+        metrics: Metrics,
+        max_attempts: int,
+        on_written: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._hands = hands
+        self._metrics = metrics
+        self._max_attempts = max_attempts
+        self._on_written = on_written
+        self._queue: list[Written] = []
+        self._news = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._repeats = RepeatLimiter()
+
+    async def idle(self) -> None:
+        """Waits until all is written."""
+        await self._empty.wait()
+
+    @property
+    def waiting(self) -> int:
+        """Ends that are not in the tables yet."""
+        return len(self._queue)
+
+    def add(self, held: Held, end: Ended, key: str) -> None:
+        """Write this down soon."""
+        self._queue.append(Written(held, end, key))
+        self._empty.clear()
+        self._news.set()
+
+    async def run(self) -> None:
+        """For ever."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            self._empty.clear()
+            failures = 0
+            while self._queue:
+                if await self.write_some():
+                    failures = 0
+                    continue
+                await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
+                failures += 1
+            self._empty.set()
+
+    async def write_some(self) -> bool:
+        """One round; False when the database could not be reached."""
+        group = self._queue[:_GROUP]
+        try:
+            unwritten = await self._store.write([one.end for one in group])
+        except StoreError as error:
+            unwritten = [Unwritten(one.end, error) for one in group]
+        failed = {id(one.end): one for one in unwritten}
+        del self._queue[: len(group)]
+        unreachable = False
+        for one in group:
+            problem = failed.get(id(one.end))
+            if problem is None:
+                self._settle(one)
+            elif problem.error is None:
+                self._refused(one)
+            elif self._retry_as_failure(one, problem.error):
+                unreachable = True
+        self._on_written()
+        return not unreachable
+
+    def _settle(self, one: Written) -> None:
+        self._hands.let_go(one.held)
+        self._repeats.forget()
+        verdict = one.end.verdict
+        self._metrics.handler_attempts.labels(outcome=verdict.outcome.value).inc()
+        tell = log.debug if verdict.outcome in ("done", "skipped") else log.warning
+        tell(
+            "mail_handled",
+            key=one.key,
+            attempt=one.end.claim.attempt_no,
+            outcome=verdict.outcome.value,
+            status=verdict.status.value,
+            error=_kind_of(one.end.error),
+        )
+
+    def _refused(self, one: Written) -> None:
+        """Another process has taken the mail meanwhile and has closed this attempt as abandoned."""
+        self._hands.let_go(one.held)
+        log.warning("late_outcome_refused", key=one.key, attempt=one.end.claim.attempt_no,
+                    outcome=one.end.verdict.outcome.value)  # fmt: skip
+
+    def _retry_as_failure(self, one: Written, error: StoreError) -> bool:
+        """Keep the end for another round; True when only the database's absence stands in its way."""
+        if isinstance(error, StoreUnavailable):
+            count = self._repeats.admit(str(error))
+            if count:
+                log.warning("outcome_not_written", key=one.key, error=str(error), times=count)
+            self._queue.append(one)
+            return True
+        if not one.end.writes and one.end.result is None:
+            log.error("outcome_refused_by_database", key=one.key, error=str(error))
+            self._hands.let_go(one.held)  # the lease runs out and somebody tries again
+            return False
+        claim = one.end.claim
+        verdict = decide(EndKind.FAILED, claim.attempts, self._max_attempts)
+        text = redact(f"{type(error).__name__}: what the handler wanted to write was refused: {error}")
+        end = replace(one.end, verdict=verdict, result=None, writes=(), error=text)
+        self._queue.append(Written(one.held, end, one.key))
+        return False
+
+
+def _kind_of(error: str | None) -> str | None:
+    """The type of an error alone: its text may hold what stands in the mail."""
+    return None if error is None else error.partition(":")[0][:80]

@@ -1,0 +1,158 @@
+"""Writing down how attempts ended: attempt, next status of the mail and the handler's own writes, all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from ops_mail.core.mail import MessageStatus
+from ops_mail.core.outcome import AttemptOutcome, EndKind, Verdict, decide
+from ops_mail.core.textfit import cut_bytes, fit
+from ops_mail.store.audit import add_audit
+from ops_mail.store.claims import Claim
+from ops_mail.store.columns import db_now
+from ops_mail.store.rows import ERROR_CHARS, TEXT_BYTES
+from ops_mail.store.schema import attempt, message
+
+DEAD = "dead"
+_STALE_LIMIT = 100
+_LOST = "the process died, or lost its lease, during this attempt"
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One statement of a handler on tables of its own (`ops_…`), with named parameters (`:name`)."""
+
+    sql: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """One attempt's end. `result` is JSON or None; `writes` happen if and only if the mail becomes done."""
+
+    claim: Claim
+    verdict: Verdict
+    result: Any = None
+    error: str | None = None
+    writes: tuple[Write, ...] = ()
+
+    @property
+    def plain(self) -> bool:
+        """Whether it can be written together with others: nothing in it can be refused."""
+        return self.verdict.status is MessageStatus.DONE and self.result is None and not self.writes and not self.error
+
+
+class NotOursError(Exception):
+    """A row of a group is not held under the lease it was claimed with; nothing of the group was written."""
+
+
+async def write_plain(connection: AsyncConnection, ends: Sequence[Ended]) -> None:
+    """Many attempts that ended well and have nothing to tell. Raises NotOursError for the whole group."""
+    ids = [end.claim.message_pk for end in ends]
+    leases = sorted({end.claim.lease_id for end in ends})
+    done = (
+        sa.update(message)
+        .where(message.c.id.in_(ids), message.c.lease_id.in_(leases))
+        .values(**_row_values(ends[0].verdict, None))
+    )
+    if (await connection.execute(done)).rowcount != len(ids):
+        raise NotOursError
+    await connection.execute(
+        sa.update(attempt)
+        .where(attempt.c.message_pk.in_(ids), attempt.c.outcome.is_(None))
+        .values(outcome=AttemptOutcome.DONE.value, finished_at=db_now())
+    )
+
+
+async def write_one(connection: AsyncConnection, end: Ended) -> bool:
+    """One attempt with all it has to tell. False: the claim is no longer ours, and nothing was written."""
+    claim, verdict = end.claim, end.verdict
+    update = (
+        sa.update(message)
+        .where(message.c.id == claim.message_pk, message.c.lease_id == claim.lease_id)
+        .values(**_row_values(verdict, end.error))
+    )
+    if (await connection.execute(update)).rowcount == 0:
+        return await _written_before(connection, end)
+    if verdict.status is MessageStatus.DONE:
+        for write in end.writes:
+            await connection.execute(sa.text(write.sql), dict(write.parameters))
+    await _close_attempt(connection, claim.message_pk, verdict.outcome, end.error, end.result)
+    if verdict.status is MessageStatus.DEAD:
+        detail = {"attempts": claim.attempt_no, "outcome": verdict.outcome.value, "error": _first_line(end.error)}
+        await add_audit(connection, "system", DEAD, claim.mailbox, claim.message_pk, detail)
+    return True
+
+
+async def recover_stale(connection: AsyncConnection, max_attempts: int) -> list[Verdict]:
+    """Ends the attempts whose leases ran out, some at a time; the mails become due again, or dead."""
+    stale = (
+        sa.select(message.c.id, message.c.mailbox, message.c.attempts, message.c.attempts_forgiven)
+        .where(message.c.status == MessageStatus.PROCESSING.value)
+        .where(sa.or_(message.c.lease_until.is_(None), message.c.lease_until < db_now()))
+        .order_by(message.c.id)
+        .limit(_STALE_LIMIT)
+        .with_for_update(skip_locked=True)
+    )
+    verdicts = []
+    for row in (await connection.execute(stale)).all():
+        verdict = decide(EndKind.LOST, max(1, row.attempts - row.attempts_forgiven), max_attempts)
+        values = _row_values(verdict, _LOST)
+        await connection.execute(sa.update(message).where(message.c.id == row.id).values(**values))
+        await _close_attempt(connection, row.id, verdict.outcome, _LOST, None)
+        if verdict.status is MessageStatus.DEAD:
+            detail = {"attempts": row.attempts, "outcome": verdict.outcome.value, "error": _LOST}
+            await add_audit(connection, "system", DEAD, row.mailbox, row.id, detail)
+        verdicts.append(verdict)
+    return verdicts
+
+
+def _row_values(verdict: Verdict, error: str | None) -> dict[str, Any]:
+    retry = verdict.status is MessageStatus.RETRY
+    values: dict[str, Any] = {
+        "status": verdict.status.value,
+        "next_attempt_at": db_now(verdict.delay_seconds) if retry else None,
+        "lease_id": None,
+        "lease_until": None,
+        "last_error": _fitted(error),
+        "updated_at": db_now(),
+        "crashes": message.c.crashes + 1 if verdict.crashed else 0,
+    }
+    if verdict.forgiven:
+        values["attempts_forgiven"] = message.c.attempts_forgiven + 1
+        values["crashes"] = message.c.crashes
+    return values
+
+
+async def _close_attempt(
+    connection: AsyncConnection, message_pk: int, outcome: AttemptOutcome, error: str | None, result: Any
+) -> None:
+    # The open attempt of a row is the latest one: a lease that is lost closes its attempt before the next one begins.
+    await connection.execute(
+        sa.update(attempt)
+        .where(attempt.c.message_pk == message_pk, attempt.c.outcome.is_(None))
+        .values(outcome=outcome.value, finished_at=db_now(), error=_fitted(error), result=result)
+    )
+
+
+async def _written_before(connection: AsyncConnection, end: Ended) -> bool:
+    """Whether this very end is in the table already: the answer to an earlier COMMIT may have been lost."""
+    find = sa.select(attempt.c.outcome).where(
+        attempt.c.message_pk == end.claim.message_pk, attempt.c.attempt_no == end.claim.attempt_no
+    )
+    return end.verdict.outcome.value in list((await connection.execute(find)).scalars())
+
+
+def _fitted(error: str | None) -> str | None:
+    text = fit(error, "error", [], max_chars=ERROR_CHARS)
+    return None if text is None else cut_bytes(text, TEXT_BYTES)
+
+
+def _first_line(error: str | None) -> str:
+    fitted = fit((error or "").splitlines()[0] if error else "", "error", [], max_chars=300)
+    return fitted or ""
