@@ -74,6 +74,7 @@ class EnvironmentInput(BaseSettings):
     webhook_url: fields.WebhookUrl | None = Field(None, repr=False)
     webhook_secret: fields.SecretText | None = Field(None, repr=False)
     webhook_secret_file: fields.FilePath | None = None
+    webhook_block_private: fields.Flag = False
 
     verify_interval_seconds: Annotated[float, fields.Number, Field(gt=0, le=366 * _DAY)] = 86400.0
     retention_days: Annotated[int, fields.Number, Field(ge=0, le=36500)] = 0

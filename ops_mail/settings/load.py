@@ -191,7 +191,7 @@ def _target(given: EnvironmentInput, problems: list[str]) -> WebhookTarget | Cal
         problems.append(f"{PREFIX}WEBHOOK_URL: is required when {PREFIX}HANDLER is webhook")
         return None
     register_secret(given.webhook_url)  # such URLs hold tokens as often as not
-    return WebhookTarget(given.webhook_url, secret)
+    return WebhookTarget(given.webhook_url, secret, given.webhook_block_private)
 
 
 def _webhook_secret(given: EnvironmentInput, problems: list[str]) -> Secret | None:

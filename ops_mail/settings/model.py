@@ -92,10 +92,14 @@ class StoreSettings:
 
 @dataclass(frozen=True, slots=True)
 class WebhookTarget:
-    """Mails are posted to `url`; with `secret` each request is signed. The URL may hold a token: never log it."""
+    """Mails are posted to `url`; with `secret` each request is signed. The URL may hold a token: never log it.
+
+    With `block_private` requests go to public addresses alone.
+    """
 
     url: str = field(repr=False)
     secret: Secret | None
+    block_private: bool = False
 
 
 @dataclass(frozen=True, slots=True)
