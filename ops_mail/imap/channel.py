@@ -122,8 +122,7 @@ class Channel:
 
     def timed_out(self, what: str) -> ImapError:
         """Drops the connection; the error to raise."""
-        limit = f"{self.timeout_seconds:g} s"
-        message = f"{self.address} did not answer {what} within {limit}; the connection is taken as dead"
+        message = f"{self.address} did not answer {what} in time; the connection is taken as dead"
         self.abort(Failure.TIMEOUT, message)
         return ImapError(Failure.TIMEOUT, message)
 

@@ -14,6 +14,8 @@ from ops_mail.imap.protocol import ConnectionFailed, SessionCommand
 log = structlog.get_logger("ops_mail.imap")
 
 BEAT_SECONDS = 5.0
+WOKEN_SECONDS = 2.0
+"""How long the server's answer is awaited once the caller's event is set."""
 
 
 class IdleOutcome(StrEnum):
@@ -34,6 +36,8 @@ async def idle(channel: Channel, seconds: float, wake: asyncio.Event, beat: Call
         channel.raise_if_failed()
         if channel.protocol.view.hint_at is not None:
             return IdleOutcome.PUSH
+        if wake.is_set():
+            return IdleOutcome.WOKEN
         command, error = await _run(channel, seconds, wake, beat)
     return _outcome(channel, command, error, wake)
 
@@ -48,13 +52,13 @@ async def _run(
     running = protocol.loop.create_task(protocol.execute(command), name="imap-idle")
     waking = protocol.loop.create_task(wake.wait(), name="imap-idle-wake")
     try:
-        await _wait(channel, beat, channel.timeout_seconds, running, command.continued)
+        await _answer(channel, beat, waking, running, command.continued)
         if not running.done() and not command.continued.is_set():
             raise channel.timed_out("IDLE")
         await _wait(channel, beat, seconds, running, protocol.hinted, waking)
         if not running.done():
             protocol.send("DONE")
-            await _wait(channel, beat, channel.timeout_seconds, running)
+            await _answer(channel, beat, waking, running)
             if not running.done():
                 raise channel.timed_out("DONE")
         return command, running.exception()
@@ -83,6 +87,19 @@ def _outcome(
     if channel.protocol.view.hint_at is not None:
         return IdleOutcome.PUSH
     return IdleOutcome.WOKEN if wake.is_set() else IdleOutcome.TIMEOUT
+
+
+async def _answer(
+    channel: Channel,
+    beat: Callable[[], None],
+    waking: asyncio.Task[object],
+    running: asyncio.Task[object],
+    *others: asyncio.Event,
+) -> None:
+    """Waits for the server's answer, but not for long once the caller is to be woken: it may be about to stop."""
+    await _wait(channel, beat, channel.timeout_seconds, running, waking, *others)
+    if waking.done():
+        await _wait(channel, beat, min(WOKEN_SECONDS, channel.timeout_seconds), running, *others)
 
 
 async def _wait(

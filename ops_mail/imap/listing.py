@@ -116,7 +116,13 @@ async def _list_part(channel: Channel, last: Uid) -> Listing:
     end = last + WINDOW
     if not entries and highest > end:
         first = await _first_after(channel, Uid(end))
-        if first is None:
+        if first is None:  # expunged meanwhile, or a server that does not answer FETCH by number
+            await channel.must("NOOP", what="NOOP", collect=False)
+            highest = await _highest(channel)
+            if highest is not None and highest > end:
+                raise channel.broken(
+                    f"{channel.address} has UID {highest} but does not tell which mails come before it"
+                )
             return Listing((), True, 0)
         last = Uid(first - 1)
         entries, sequence = await _window(channel, last, _window_set(last))

@@ -98,6 +98,9 @@ def _as_set(line: bytes) -> frozenset[str]:
 
 
 async def _authenticate(channel: Channel, options: SessionOptions, capabilities: frozenset[str]) -> None:
+    if not _can_be_sent(options.username):
+        message = f"the user name {options.username!r} holds a line break or is no UTF-8: check OPS_MAIL_IMAP_USERNAME"
+        raise _give_up(channel, Failure.AUTH, message)
     secret = await _read_secret(channel, options)
     channel.keep_secret(secret)
     if options.auth is AuthMethod.OAUTH2:
@@ -137,12 +140,18 @@ async def _read_secret(channel: Channel, options: SessionOptions) -> str:
     except BaseException:
         channel.abort()
         raise
-    if not secret or any(character in secret for character in "\0\r\n"):
+    if not secret or not _can_be_sent(secret):
         raise _give_up(
             channel, Failure.AUTH,
-            f"the password of {options.username} is empty or holds a line break: check OPS_MAIL_IMAP_PASSWORD",
+            f"the password of {options.username!r} is empty, holds a line break or is no UTF-8: "
+            "check OPS_MAIL_IMAP_PASSWORD",
         )  # fmt: skip
     return secret
+
+
+def _can_be_sent(text: str) -> bool:
+    """False for a line break, and for what the environment held in another encoding than UTF-8 (lone surrogates)."""
+    return not any(character in "\0\r\n" or "\ud800" <= character <= "\udfff" for character in text)
 
 
 async def _send_password(channel: Channel, options: SessionOptions, capabilities: frozenset[str], secret: str) -> Reply:

@@ -4,46 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
 
-from ops_mail.core.ids import Uid, UidValidity
+from ops_mail.core.ids import Uid
 from ops_mail.core.mail import Listed
 from ops_mail.core.providers import Keepalive, ProviderProfile, provider_for
-from ops_mail.errors import Failure, ImapError
-from ops_mail.imap import actions, fetching, idling, listing
+from ops_mail.errors import ImapError
+from ops_mail.imap import actions, fetching, folders, idling, listing
 from ops_mail.imap.channel import Channel
 from ops_mail.imap.connect import connect
+from ops_mail.imap.folders import SelectedFolder
 from ops_mail.imap.idling import IdleOutcome
 from ops_mail.imap.listing import Listing
 from ops_mail.imap.login import log_in
-from ops_mail.imap.names import decode_folder, folder_argument
 from ops_mail.imap.options import SessionOptions
-from ops_mail.imap.protocol import SELECTED
 from ops_mail.imap.tls import expiry
 
 log = structlog.get_logger("ops_mail.imap")
 
 # A server that ends IDLE by itself this soon would have the caller sync without a pause.
 SHORT_IDLE_SECONDS = 10.0
-
-_CODE = re.compile(rb"\* OK \[(UIDVALIDITY|UIDNEXT) (\d+)\]", re.IGNORECASE)
-_STATUS_ITEM = re.compile(rb"\b(UIDVALIDITY|MESSAGES) (\d+)", re.IGNORECASE)
-_LISTED_FOLDER = re.compile(rb'\* LIST \([^)]*\) (?:"(?:\\?.)"|NIL) (?:"((?:[^"\\]|\\.)*)"|(\S+))$', re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class SelectedFolder:
-    """What SELECT told. `uid_next` is for people only: some servers leave it out, others get it wrong."""
-
-    uid_validity: UidValidity
-    exists: int
-    uid_next: Uid | None
-    read_only: bool
 
 
 class ImapSession:
@@ -101,43 +84,13 @@ class ImapSession:
 
         With `read_only` it is opened by EXAMINE, which changes nothing there, not even who saw a mail first.
         """
-        channel = self._channel
-        try:
-            name = folder_argument(folder)
-        except ValueError:
-            message = "the folder's name holds a line break: check OPS_MAIL_IMAP_FOLDER"
-            raise ImapError(Failure.FOLDER, message) from None
-        self._view.begin_select()
-        self.clear_hint()
-        reply = await channel.run("EXAMINE" if read_only else "SELECT", name)
-        self._view.end_select()
-        if not reply.ok:
-            raise await self._not_selected(folder, reply.result, reply.text)
-        channel.protocol.state = SELECTED
-        self._folder = name
-        codes: dict[bytes, int] = {}
-        for response in reply.responses:
-            if found := _CODE.match(response.first):
-                codes[found.group(1).upper()] = int(found.group(2))
-        validity = codes.get(b"UIDVALIDITY") or await self._uid_validity_by_status(name)
-        if not validity:
-            raise channel.broken(f"{self.address} gives no UIDVALIDITY for {folder!r}: its mails have no lasting UIDs")
-        uid_next = codes.get(b"UIDNEXT")
-        return SelectedFolder(
-            UidValidity(validity), self._view.exists, Uid(uid_next) if uid_next else None, reply.has_code("READ-ONLY")
-        )
+        selected = await folders.select(self._channel, folder, read_only=read_only)
+        self._folder = folder
+        return selected
 
     async def list_folders(self) -> list[str]:
-        """The Unicode names of the folders that can be selected or not, for people to choose from."""
-        reply = await self._channel.may("LIST", '""', '"*"', what="to list the folders")
-        names: list[str] = []
-        for response in reply.responses:
-            if found := _LISTED_FOLDER.match(response.first):
-                raw = re.sub(rb"\\(.)", rb"\1", found.group(1)) if found.group(1) is not None else found.group(2)
-                names.append(decode_folder(raw.decode("utf-8", "replace")))
-            elif len(response.literals) == 1 and response.literals[0] is not None:
-                names.append(decode_folder(response.literals[0].decode("utf-8", "replace")))
-        return names
+        """The Unicode names of all folders, for people to choose from. Raises Refused."""
+        return await folders.list_folders(self._channel)
 
     async def highest_uid(self) -> Uid | None:
         """The highest UID in the folder, None when it is empty."""
@@ -195,8 +148,8 @@ class ImapSession:
     async def poll(self) -> None:
         """Lets the server tell what is new, for one without IDLE; hints show in `hint_at`."""
         if self.provider.keepalive is Keepalive.STATUS and self._folder is not None:
-            reply = await self._channel.must("STATUS", self._folder, "(MESSAGES)", what="STATUS")
-            if _status_items(reply.responses).get(b"MESSAGES", 0) > self._view.exists:
+            exists = await folders.messages_by_status(self._channel, self._folder)
+            if exists > self._view.exists:
                 self._view.hint(asyncio.get_running_loop().time())
         await self._channel.must("NOOP", what="NOOP", collect=False)
 
@@ -238,33 +191,6 @@ class ImapSession:
     def abort(self) -> None:
         """Cuts the connection at once. May be called at any time, more than once."""
         self._channel.abort()
-
-    async def _uid_validity_by_status(self, name: str) -> int | None:
-        reply = await self._channel.must("STATUS", name, "(UIDVALIDITY)", what="STATUS")
-        return _status_items(reply.responses).get(b"UIDVALIDITY")
-
-    async def _not_selected(self, folder: str, result: str, text: str) -> ImapError:
-        hint = "check OPS_MAIL_IMAP_FOLDER"
-        if "unsafe login" in text.lower():
-            hint = "the provider wants IMAP to be switched on and the client to be allowed in its web mail"
-        elif result == "NO":
-            with contextlib.suppress(ImapError):
-                names = await self.list_folders()
-                if folder not in names and names:
-                    hint += f"; the mailbox has {', '.join(repr(name) for name in names[:10])}"
-        failure = Failure.FOLDER if result == "NO" else Failure.PROTOCOL
-        message = f"{self.address} refused to open the folder {folder!r}: {text}: {hint}"
-        self._channel.abort(failure, message)
-        return ImapError(failure, message)
-
-
-def _status_items(responses: Iterable[object]) -> dict[bytes, int]:
-    items: dict[bytes, int] = {}
-    for response in responses:
-        texts = getattr(response, "texts", ())
-        if texts and texts[0][:9].upper() == b"* STATUS ":
-            items |= {name.upper(): int(value) for name, value in _STATUS_ITEM.findall(texts[-1])}
-    return items
 
 
 async def open_session(options: SessionOptions) -> ImapSession:

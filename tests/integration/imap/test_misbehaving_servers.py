@@ -254,6 +254,33 @@ async def test_silence_after_done_ends_the_session() -> None:
         await session.logout(1)
 
 
+@pytest.mark.parametrize("stage", ["+", "DONE"])
+async def test_a_caller_that_must_stop_does_not_wait_for_a_dead_line(
+    stage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops_mail.imap.idling.WOKEN_SECONDS", 0.2)
+
+    async def stuck(peer: Peer, command: ReceivedCommand) -> None:
+        if stage == "DONE":
+            await peer.send(b"+ idling")
+        await asyncio.Event().wait()
+
+    wake = quiet()
+    async with ScriptedImap({1: RAW}, on={"IDLE": stuck}) as server, selected(options(server)) as session:
+        asyncio.get_running_loop().call_later(0.1, wake.set)
+        with pytest.raises(ImapError) as caught:
+            await asyncio.wait_for(session.idle(60, wake, no_beat), 5)
+        assert caught.value.failure is Failure.TIMEOUT
+
+
+async def test_a_caller_that_is_already_woken_does_not_idle() -> None:
+    wake = quiet()
+    wake.set()
+    async with ScriptedImap({1: RAW}) as server, selected(options(server)) as session:
+        assert await session.idle(60, wake, no_beat) is IdleOutcome.WOKEN
+        assert not server.commands("IDLE")
+
+
 @pytest.mark.parametrize("ok", [b"OK IDLE completed", b"NO not now", b"BAD unknown command"])
 async def test_a_server_that_does_not_stay_in_idle_is_polled_from_then_on(ok: bytes) -> None:
     async with ScriptedImap({1: RAW}, on={"IDLE": answering(ok=ok)}) as server, selected(options(server)) as session:
@@ -355,6 +382,26 @@ async def test_a_gap_of_a_million_uids_costs_few_round_trips() -> None:
         assert [entry.uid for entry in second.entries] == list(high)
         assert second.complete
         assert len(server.received) - before < 25
+
+
+async def test_mails_behind_a_gap_that_cannot_be_found_are_never_taken_as_read() -> None:
+    server = ScriptedImap(dict.fromkeys([*range(1, WINDOW + 1), 2_000_000], RAW), on={"FETCH": answering()})
+    async with server, selected(options(server)) as session:
+        with pytest.raises(ImapError, match="UID 2000000"):
+            await session.list_after(Uid(WINDOW))
+
+
+async def test_mails_behind_a_gap_that_go_while_they_are_looked_for() -> None:
+    server = ScriptedImap(dict.fromkeys([*range(1, WINDOW + 1), 2_000_000], RAW))
+
+    async def going(peer: Peer, command: ReceivedCommand) -> None:
+        server.mails.pop(2_000_000, None)
+        await peer.ok(command)
+
+    server.on["FETCH"] = going
+    async with server, selected(options(server)) as session:
+        listing = await session.list_after(Uid(WINDOW))
+        assert (listing.entries, listing.complete) == ((), True)
 
 
 async def test_nothing_new_in_a_large_folder_is_known_without_a_listing() -> None:

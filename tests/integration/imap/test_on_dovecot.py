@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import Callable
 
 import pytest
 
@@ -266,19 +265,12 @@ async def test_deleting_takes_these_mails_and_nobody_elses(dovecot: Dovecot, use
     assert set(dovecot.contents(user, "INBOX")) == {2, 3}
 
 
-@pytest.fixture
-def without_move() -> Callable[[frozenset[str]], frozenset[str]]:
-    return lambda capabilities: capabilities - {"MOVE"}
-
-
-async def test_without_move_mails_are_copied_and_removed(
-    dovecot: Dovecot, user: str, without_move: Callable[[frozenset[str]], frozenset[str]]
-) -> None:
+async def test_without_move_mails_are_copied_and_removed(dovecot: Dovecot, user: str) -> None:
     dovecot.append_many(user, "INBOX", [mail(1), mail(2), mail(3)])
     dovecot.set_flags(user, "INBOX", 3, [r"\Deleted"])
     dovecot.create_folder(user, "Archive")
     async with selected(options(dovecot, user=user)) as session:
-        session.capabilities = without_move(session.capabilities)
+        session.capabilities = session.capabilities - {"MOVE"}
         await session.move([Uid(1)], "Archive")
     assert set(dovecot.contents(user, "INBOX")) == {2, 3}
     assert len(dovecot.contents(user, "Archive")) == 1

@@ -60,10 +60,18 @@ async def test_a_password_file_that_is_gone_is_an_auth_failure(dovecot: Dovecot,
     assert caught.value.failure is Failure.AUTH
 
 
-@pytest.mark.parametrize("password", ["", "two\r\nlines"])
+@pytest.mark.parametrize("password", ["", "two\r\nlines", "latin1-\udce4"])
 async def test_a_password_that_cannot_be_sent_is_refused_here(dovecot: Dovecot, password: str) -> None:
-    with pytest.raises(ImapError, match="empty or holds a line break") as caught:
+    with pytest.raises(ImapError, match="OPS_MAIL_IMAP_PASSWORD") as caught:
         await open_session(options(dovecot, read_password=lambda: password))
+    assert caught.value.failure is Failure.AUTH
+    assert not password or password not in str(caught.value)
+
+
+@pytest.mark.parametrize("user", ["two\r\nlines", "latin1-\udce4"])
+async def test_a_user_name_that_cannot_be_sent_is_refused_here(dovecot: Dovecot, user: str) -> None:
+    with pytest.raises(ImapError, match="OPS_MAIL_IMAP_USERNAME") as caught:
+        await open_session(options(dovecot, user=user))
     assert caught.value.failure is Failure.AUTH
 
 
