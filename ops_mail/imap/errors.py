@@ -8,7 +8,7 @@ from ops_mail.core.ids import Uid
 from ops_mail.errors import Failure, ImapError
 
 
-class Refused(ImapError):  # noqa: N818  # named for what happened
+class Refused(ImapError):
     """The server answered one command with NO. The session is still in step and may be used further."""
 
     def __init__(self, message: str) -> None:

@@ -26,7 +26,7 @@ class IdleOutcome(StrEnum):
     WOKEN = "woken"  # the caller's event was set
 
 
-class IdleRefused(Exception):  # noqa: N818  # named for what happened
+class IdleRefused(Exception):
     """The server answered NO or BAD to IDLE; `text` is its own."""
 
 

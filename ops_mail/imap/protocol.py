@@ -38,7 +38,7 @@ _library_log.addFilter(lambda _: False)
 _library_log.setLevel(logging.CRITICAL + 1)
 
 
-class ConnectionFailed(Exception):  # noqa: N818  # named for what happened
+class ConnectionFailed(Exception):
     """The connection is of no more use. `text` is the server's own, or says what happened."""
 
     def __init__(self, failure: Failure, text: str) -> None:
