@@ -125,7 +125,7 @@ class ScriptedImap:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Waits until `condition` holds; a hang is ended by the test's own time limit."""
-        while not condition():  # noqa: ASYNC110  # the condition looks at the client's state: there is no event for it
+        while not condition():  # there is no event for the state of the client
             await asyncio.sleep(0.005)
 
     def add(self, uid: int, raw: bytes) -> None:
