@@ -31,6 +31,8 @@ from ops_mail.imap.wire import Response, ResponseReader, WireError
 __all__ = ["AUTH", "NONAUTH", "SELECTED", "ConnectionFailed", "SessionCommand", "SessionProtocol"]
 
 MAX_ANSWERS = 4
+MAX_COLLECTED_BYTES = 32 * 1024 * 1024
+"""No command here asks for a fraction of it: a server that sends more lies about sizes, or does not stop."""
 
 # aioimaplib logs tokens at DEBUG (promise P11). A filter outlives later logging configuration, a level might not.
 _library_log = logging.getLogger("aioimaplib.aioimaplib")
@@ -62,6 +64,7 @@ class SessionCommand(Command):  # type: ignore[misc]  # its base has no types
         self.answers_sent = 0
         self.collect = collect
         self.responses: list[Response] = []
+        self.collected_bytes = 0
         self.continued = asyncio.Event()
         self.result = ""
         self.text = b""
@@ -71,6 +74,13 @@ class SessionCommand(Command):  # type: ignore[misc]  # its base has no types
 
     def __repr__(self) -> str:
         return f"<{self.name} {self.tag}>"  # arguments may be secret
+
+    def take(self, response: Response) -> None:
+        """One more untagged response. Raises WireError when they become too many to keep."""
+        self.collected_bytes += sum(map(len, response.texts)) + sum(map(len, filter(None, response.literals)))
+        if self.collected_bytes > MAX_COLLECTED_BYTES:
+            raise WireError("far more than it was asked for")
+        self.responses.append(response)
 
     def finish(self, result: str, text: bytes) -> None:
         """The tagged response is here."""
@@ -192,7 +202,7 @@ class SessionProtocol(IMAP4ClientProtocol):  # type: ignore[misc]  # its base ha
             self.hinted.set()
         command = self._pending()
         if command is not None and command.collect:
-            command.responses.append(response)
+            command.take(response)
 
     def _continuation(self, line: bytes) -> None:  # noqa: ARG002  # the base's signature
         command = self._pending()

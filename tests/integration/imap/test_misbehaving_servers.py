@@ -432,6 +432,15 @@ async def test_a_mail_far_larger_than_listed_is_not_taken_into_memory_but_can_be
         assert b"".join(await pieces(session)) == raw
 
 
+async def test_a_batch_of_many_mails_larger_than_listed_does_not_fill_the_memory() -> None:
+    mails = dict.fromkeys(range(1, 61), b"x" * 1_000_000)
+    async with ScriptedImap(mails, sizes=dict.fromkeys(mails, 10)) as server, selected(options(server)) as session:
+        entries = (await session.list_after(START)).entries
+        with pytest.raises(ImapError, match="far more than it was asked for") as caught:
+            await session.fetch_small(entries)
+        assert caught.value.failure is Failure.PROTOCOL
+
+
 @pytest.mark.parametrize("body", [b"NIL", b"{0}\r\n", b'""'])
 async def test_a_mail_that_is_there_without_content_is_not_taken_for_expunged(body: bytes) -> None:
     server = ScriptedImap({1: RAW})
