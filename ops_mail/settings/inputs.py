@@ -76,7 +76,7 @@ class EnvironmentInput(BaseSettings):
     webhook_secret_file: fields.FilePath | None = None
     webhook_block_private: fields.Flag = False
 
-    verify_interval_seconds: Annotated[float, fields.Number, Field(gt=0, le=366 * _DAY)] = 86400.0
+    verify_interval_seconds: Annotated[float, fields.Number, Field(ge=0, le=366 * _DAY)] = 86400.0
     retention_days: Annotated[int, fields.Number, Field(ge=0, le=36500)] = 0
 
     http_host: fields.Host = "0.0.0.0"  # noqa: S104 - the endpoints are meant for probes from outside the container
