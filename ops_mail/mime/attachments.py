@@ -9,9 +9,10 @@ from ops_mail.mime.filenames import safe_name
 from ops_mail.mime.notes import Notes
 from ops_mail.mime.parameters import Parameters
 from ops_mail.mime.tnef import Tnef, read_tnef
-from ops_mail.mime.tree import Part
+from ops_mail.mime.tree import Part, is_media_type
 from ops_mail.mime.words import decode_value
 
+_MAX_DISPOSITION = 40  # longer than any that is defined
 _TNEF_TYPES = frozenset(("application/ms-tnef", "application/vnd.ms-tnef"))
 
 
@@ -50,7 +51,7 @@ def _attachment(part: Part, notes: Notes) -> Attachment:
         filename=safe_name(name),
         original_filename=name,
         content_type=part.content_type,
-        disposition=(disposition.value or None) if disposition is not None else None,
+        disposition=(disposition.value[:_MAX_DISPOSITION] or None) if disposition is not None else None,
         content_id=None if content_id is None else decode_value(content_id, notes).strip().strip("<>") or None,
         content=part.content(notes),
     )
@@ -67,7 +68,9 @@ def _from_tnef(opened: Tnef) -> list[Attachment]:
         Attachment(
             filename=safe_name(file.name),
             original_filename=file.name,
-            content_type=file.content_type or guess_type(file.name),
+            content_type=file.content_type
+            if file.content_type is not None and is_media_type(file.content_type)
+            else guess_type(file.name),
             disposition="attachment",
             content_id=file.content_id,
             content=file.content,

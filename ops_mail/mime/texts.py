@@ -43,7 +43,7 @@ def read_texts(
     if wrapped is not None and not text:
         text = wrapped.text
         if html is None and wrapped.html is not None:
-            html = decode_text(wrapped.html, _declared(wrapped.html), notes)
+            html = _limited(decode_text(wrapped.html, _declared(wrapped.html), notes), notes)
             text = text or html_to_text(html, notes)
     return None if text is None else _limited(text, notes), html
 

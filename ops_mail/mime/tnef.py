@@ -83,7 +83,7 @@ def read_tnef(data: bytes, notes: Notes, depth: int = 0) -> Tnef | None:
                 current = TnefFile()
                 found.files.append(current)
             elif attribute == _BODY:
-                found.text = content.rstrip(b"\0").decode(codec, "replace")
+                found.text = _text(0, content, codec)
             elif attribute == _MESSAGE_PROPS:
                 _message(found, content, codec, notes)
             elif current is not None:
@@ -130,9 +130,9 @@ def _attachment(
     found: Tnef, current: TnefFile, attribute: int, content: bytes, codec: str, notes: Notes, depth: int
 ) -> None:
     if attribute == _ATTACH_TITLE:
-        current.title = content.rstrip(b"\0").decode(codec, "replace")
+        current.title = _text(0, content, codec)
     elif attribute == _ATTACH_TRANSPORT_NAME and not current.name:
-        current.name = content.rstrip(b"\0").decode(codec, "replace") or None
+        current.name = _text(0, content, codec) or None
     elif attribute == _ATTACH_DATA:
         current.content = content
     elif attribute == _ATTACH_PROPS:
@@ -161,9 +161,9 @@ def _attachment_properties(
 
 
 def _text(kind: int, value: bytes, codec: str) -> str:
-    if kind == _UNICODE:
-        return value.decode("utf_16_le", "replace").rstrip("\0")
-    return value.rstrip(b"\0").decode(codec, "replace")
+    """A string of the container; like any of C, it ends at its first NUL."""
+    text = value.decode("utf_16_le" if kind == _UNICODE else codec, "replace")
+    return text.partition("\0")[0]
 
 
 def _properties(data: bytes, notes: Notes) -> Iterator[tuple[int, int, bytes]]:

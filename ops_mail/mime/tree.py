@@ -15,7 +15,7 @@ from ops_mail.mime.notes import Notes
 from ops_mail.mime.parameters import Parameters, read_parameters
 from ops_mail.mime.transfer import decode_transfer, is_identity, read_encoding
 
-_TOKEN = re.compile(r"[a-z0-9!#$%&'*+.^_`{|}~-]+/[a-z0-9!#$%&'*+.^_`{|}~-]+\Z")
+_MEDIA_TYPE = re.compile(r"[a-z0-9!#$%&'*+.^_`{|}~-]{1,127}/[a-z0-9!#$%&'*+.^_`{|}~-]{1,127}\Z")  # RFC 6838 section 4.2
 _DASHES_LF = re.compile(rb"\n--[^\r\n]*")
 _DASHES_ANY = re.compile(rb"[\r\n]--[^\r\n]*")
 _GUESSED_BOUNDARY = re.compile(
@@ -173,12 +173,17 @@ class _Builder:
                 self._notes.add(Defect.NO_END_BOUNDARY)
 
 
+def is_media_type(text: str) -> bool:
+    """True for `type/subtype`, lower case, of allowed length."""
+    return _MEDIA_TYPE.match(text) is not None
+
+
 def _described(data: bytes, header: HeaderBlock, begin: int, parent_type: str | None, depth: int, notes: Notes) -> Part:
     default = "message/rfc822" if parent_type == "multipart/digest" else "text/plain"
     content_type, parameters = default, _NO_PARAMETERS
     for value in header.all("content-type"):
         read = read_parameters(value)
-        if _TOKEN.match(read.value):
+        if is_media_type(read.value):
             content_type, parameters = read.value, read
             break
         parameters = read
