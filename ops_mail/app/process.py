@@ -22,6 +22,7 @@ from ops_mail.core.clock import Clock
 from ops_mail.core.ids import FolderKey
 from ops_mail.core.status import MailboxStatus, ProcessStatus
 from ops_mail.errors import OpsMailError
+from ops_mail.handlers import HandlerParts, HandlerService, LoadedHandler, load_handler
 from ops_mail.listener import Landed, ListenerTools, MailboxListener
 from ops_mail.logs import configure_logging
 from ops_mail.maintenance import DatabaseWatch, InstanceRow
@@ -43,6 +44,7 @@ class Hooks:
 
     on_landed: Callable[[Landed], None] = lambda _landed: None
     on_listening: Callable[[int], None] = lambda _port: None
+    on_status: Callable[[ProcessStatus], None] = lambda _status: None
     stop: asyncio.Event | None = None
 
 
@@ -60,16 +62,17 @@ def run(settings: Settings) -> int:
 
 
 async def serve(settings: Settings, hooks: Hooks | None = None) -> int:
-    """Like `run`, inside a running loop of the main thread."""
+    """Like `run`, inside a running loop of the main thread. Raises ConfigError for a handler that cannot be one."""
     hooks = hooks or Hooks()
     stop = hooks.stop or asyncio.Event()
     modules = modules_for(settings)
     log.info("starting", version=__version__, pid=os.getpid(), database=settings.safe_url, **modules.words())
+    handler = load_handler(settings.handler) if modules.handlers else None
     switch = StopSwitch(stop, settings.shutdown_grace_seconds)
     switch.install()
     try:
         with spool_root() as spool:
-            return await _Process(settings, modules, hooks, stop, spool).serve()
+            return await _Process(settings, modules, handler, hooks, stop, spool).serve()
     except (OpsMailError, OSError) as error:
         log.error("cannot_start", error=str(error))
         return 1
@@ -81,9 +84,19 @@ async def serve(settings: Settings, hooks: Hooks | None = None) -> int:
 class _Process:
     """Everything of one process, built in `__init__`, started and closed in `serve`."""
 
-    def __init__(self, settings: Settings, modules: Modules, hooks: Hooks, stop: asyncio.Event, spool: Path) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        modules: Modules,
+        handler: LoadedHandler | None,
+        hooks: Hooks,
+        stop: asyncio.Event,
+        spool: Path,
+    ) -> None:
         self._settings = settings
         self._modules = modules
+        self._handler = handler
+        self._handlers: HandlerService | None = None
         self._hooks = hooks
         self._stop = stop
         self._spool = spool
@@ -100,6 +113,7 @@ class _Process:
             mailboxes=self._mailbox_statuses(),
             modules=modules.words(),
         )
+        hooks.on_status(self._status)
         self._web = WebServer(WebSources(self._status, self._metrics, self._clock, self._supervisor.reasons))
 
     def _mailbox_statuses(self) -> list[MailboxStatus]:
@@ -150,6 +164,8 @@ class _Process:
         try:
             schema_ready = asyncio.Event()
             self._start_maintenance(store, schema_ready)
+            if self._handler is not None:
+                self._start_handlers(self._handler, store, schema_ready)
             if self._modules.listener:
                 await parsers.warm()
                 self._start_listeners(store, guard, parsers, schema_ready)
@@ -184,6 +200,26 @@ class _Process:
         self._supervisor.start("database watch", watch.run)
         self._supervisor.start("instance row", row.run)
 
+    def _start_handlers(self, handler: LoadedHandler, store: Store, schema_ready: asyncio.Event) -> None:
+        parts = HandlerParts(
+            store=store,
+            metrics=self._metrics,
+            clock=self._clock,
+            random=random.random,
+            stop=self._stop,
+            schema_ready=schema_ready,
+            instance=self._holder,
+            pulse=self._supervisor.pulse("handlers"),
+            grace_seconds=self._settings.shutdown_grace_seconds,
+        )
+        self._handlers = HandlerService(handler, self._settings.handler, parts)
+        self._supervisor.start("handlers", self._handlers.run)
+
+    def _on_landed(self, landed: Landed) -> None:
+        self._hooks.on_landed(landed)
+        if self._handlers is not None:
+            self._handlers.wake()
+
     def _start_listeners(self, store: Store, guard: Guard, parsers: ParserPool, schema_ready: asyncio.Event) -> None:
         tools = ListenerTools(
             store=store,
@@ -195,7 +231,7 @@ class _Process:
             random=random.random,
             stop=self._stop,
             schema_ready=schema_ready,
-            on_landed=self._hooks.on_landed,
+            on_landed=self._on_landed,
         )
         for mailbox, status in zip(self._settings.mailboxes, self._status.mailboxes, strict=True):
             options = listener_options(self._settings, mailbox)
