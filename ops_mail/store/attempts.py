@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ops_mail.core.mail import MessageStatus
 from ops_mail.core.outcome import AttemptOutcome, EndKind, Verdict, decide
-from ops_mail.core.textfit import cut_bytes, fit
+from ops_mail.core.textfit import cut_bytes, dump_json, fit
 from ops_mail.store.audit import add_audit
 from ops_mail.store.claims import Claim
 from ops_mail.store.columns import db_now
@@ -41,32 +41,49 @@ class Ended:
     error: str | None = None
     writes: tuple[Write, ...] = ()
 
-    @property
-    def plain(self) -> bool:
-        """Whether it can be written together with others: nothing in it can be refused."""
-        return self.verdict.status is MessageStatus.DONE and self.result is None and not self.writes and not self.error
-
 
 class NotOursError(Exception):
     """A row of a group is not held under the lease it was claimed with; nothing of the group was written."""
 
 
-async def write_plain(connection: AsyncConnection, ends: Sequence[Ended]) -> None:
-    """Many attempts that ended well and have nothing to tell. Raises NotOursError for the whole group."""
+async def write_group(connection: AsyncConnection, ends: Sequence[Ended]) -> None:
+    """Many ends without writes of their own. Raises NotOursError for the whole group."""
+    done = [end for end in ends if end.verdict.status is MessageStatus.DONE]
+    if done:
+        await _write_done(connection, done)
+    for end in ends:
+        if end.verdict.status is not MessageStatus.DONE and not await write_one(connection, end):
+            raise NotOursError
+
+
+async def _write_done(connection: AsyncConnection, ends: Sequence[Ended]) -> None:
     ids = [end.claim.message_pk for end in ends]
     leases = sorted({end.claim.lease_id for end in ends})
-    done = (
+    update = (
         sa.update(message)
         .where(message.c.id.in_(ids), message.c.lease_id.in_(leases))
         .values(**_row_values(ends[0].verdict, None))
     )
-    if (await connection.execute(done)).rowcount != len(ids):
+    if (await connection.execute(update)).rowcount != len(ids):
         raise NotOursError
+    values: dict[str, Any] = {"outcome": AttemptOutcome.DONE.value, "finished_at": db_now()}
+    telling = [end for end in ends if end.result is not None or end.error is not None]
+    if telling:
+        which = attempt.c.message_pk
+        for column, told in (("result", _json_text), ("error", _error_text)):
+            cases = [(which == end.claim.message_pk, sa.literal(told(end), sa.Text())) for end in telling]
+            values[column] = sa.case(*cases, else_=None)
     await connection.execute(
-        sa.update(attempt)
-        .where(attempt.c.message_pk.in_(ids), attempt.c.outcome.is_(None))
-        .values(outcome=AttemptOutcome.DONE.value, finished_at=db_now())
+        sa.update(attempt).where(attempt.c.message_pk.in_(ids), attempt.c.outcome.is_(None)).values(**values)
     )
+
+
+def _json_text(end: Ended) -> str | None:
+    return None if end.result is None else dump_json(end.result)
+
+
+def _error_text(end: Ended) -> str | None:
+    return _fitted(end.error)
 
 
 async def write_one(connection: AsyncConnection, end: Ended) -> bool:
@@ -119,7 +136,7 @@ def _row_values(verdict: Verdict, error: str | None) -> dict[str, Any]:
         "next_attempt_at": db_now(verdict.delay_seconds) if retry else None,
         "lease_id": None,
         "lease_until": None,
-        "last_error": _fitted(error),
+        "last_error": None if verdict.status is MessageStatus.DONE else _fitted(error),
         "updated_at": db_now(),
         "crashes": message.c.crashes + 1 if verdict.crashed else 0,
     }

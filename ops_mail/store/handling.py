@@ -72,15 +72,15 @@ class HandlingStore:
 
     async def write(self, ends: Sequence[Ended]) -> list[Unwritten]:
         """Writes down how attempts ended, and returns those that could not be written."""
-        left = [end for end in ends if not end.plain]
-        plain = [end for end in ends if end.plain]
-        if plain:
+        left = [end for end in ends if end.writes]
+        group = [end for end in ends if not end.writes]
+        if group:
             try:
-                await self._database.writing("writing outcomes", partial(attempts.write_plain, ends=plain))
+                await self._database.writing("writing outcomes", partial(attempts.write_group, ends=group))
             except StoreUnavailable as error:
                 return [Unwritten(end, error) for end in ends]
             except (NotOursError, StoreError):  # one by one: the others must not pay for it
-                left = [*plain, *left]
+                left = [*group, *left]
         unwritten: list[Unwritten] = []
         for index, end in enumerate(left):
             try:

@@ -1,0 +1,106 @@
+"""Mails that have landed, put into the tables directly: for tests that begin where the listener has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import sqlalchemy as sa
+
+from ops_mail.store import open_store
+from ops_mail.store.columns import db_now
+from ops_mail.store.schema import cursor, message
+
+MAILBOX = "ops@example.org"
+FOLDER = "INBOX"
+V1 = 7
+
+
+def mail_values(uid: int, **changes: Any) -> dict[str, Any]:
+    """A row of a small landed mail."""
+    return {
+        "mailbox": MAILBOX,
+        "folder": FOLDER,
+        "uid_validity": V1,
+        "uid": uid,
+        "message_id": f"<{uid}@example.org>",
+        "subject": f"mail {uid}",
+        "from_name": "Ann",
+        "from_addr": "ann@example.org",
+        "to_addrs": [{"name": "", "addr": "ops@example.org"}],
+        "cc_addrs": [],
+        "size_bytes": 1000,
+        "raw_sha256": f"{uid:064x}",
+        "text_body": f"body of {uid}\n",
+        "headers": [["Subject", f"mail {uid}"]],
+        "flags": [],
+        "defects": [],
+        "status": "landed",
+        **changes,
+    }
+
+
+def seed(url: str, rows: Iterable[dict[str, Any]]) -> None:
+    """Insert rows; the tables are made first if they are not there."""
+    asyncio.run(_seed(url, list(rows)))
+
+
+def seed_landed(url: str, count: int, first_uid: int = 1) -> None:
+    """`count` mails that wait for a handler."""
+    seed(url, (mail_values(uid) for uid in range(first_uid, first_uid + count)))
+
+
+async def _seed(url: str, rows: list[dict[str, Any]]) -> None:
+    store = open_store(url, lease_seconds=30)
+    try:
+        await store.migrate()
+        async with store.engine.begin() as connection:
+            now = (await connection.execute(sa.select(db_now()))).scalar_one()
+            folders = {(row["mailbox"], row["folder"]) for row in rows}
+            for mailbox, folder in sorted(folders):
+                there = sa.select(cursor.c.id).where(cursor.c.mailbox == mailbox, cursor.c.folder == folder)
+                if (await connection.execute(there)).first() is None:
+                    values = {"mailbox": mailbox, "folder": folder, "created_at": now, "updated_at": now}
+                    await connection.execute(sa.insert(cursor).values(**values))
+        for at in range(0, len(rows), 500):
+            async with store.engine.begin() as connection:
+                some = [{"landed_at": now, "updated_at": now, **row} for row in rows[at : at + 500]]
+                await connection.execute(sa.insert(message), some)
+    finally:
+        await store.close()
+
+
+def seed_many_done(url: str, count: int) -> None:
+    """`count` handled mails, made by the server itself: a table as it looks after a year."""
+    asyncio.run(_many_done(url, count))
+
+
+async def _many_done(url: str, count: int) -> None:
+    store = open_store(url, lease_seconds=30)
+    try:
+        await store.migrate()
+        if count:
+            await _double_up(store.engine, count)
+    finally:
+        await store.close()
+
+
+async def _double_up(engine: Any, count: int) -> None:
+    names = [column.name for column in message.columns if column.name not in ("id", "uid")]
+    listed = ", ".join(names)
+    async with engine.begin() as connection:
+        now = (await connection.execute(sa.select(db_now()))).scalar_one()
+        row = mail_values(1, folder="Archive", status="done", landed_at=now, updated_at=now)
+        await connection.execute(sa.insert(message).values(**row))
+    made = 1
+    while made < count:
+        some = min(made, count - made, 50_000)
+        async with engine.begin() as connection:
+            await connection.execute(
+                sa.text(
+                    f"INSERT INTO ops_mail_message ({listed}, uid) SELECT {listed}, uid + {made} FROM ops_mail_message "
+                    f"WHERE folder = 'Archive' AND uid <= {some}"
+                )
+            )
+        made += some
