@@ -116,28 +116,29 @@ def _declared_charset(tree: Part) -> str | None:
 
 def _read_header(header: HeaderBlock, draft: _Draft, notes: Notes) -> None:
     by_name: dict[str, list[bytes]] = {}
+    texts: dict[str, list[str]] = {}
     for index, (name, value) in enumerate(header.fields):
         if index % 64 == 63:
             notes.check_time()
-        draft.headers.append((name, decode_value(value, notes)))
+        text = decode_value(value, notes)
+        draft.headers.append((name, text))
         by_name.setdefault(name.lower(), []).append(value)
+        texts.setdefault(name.lower(), []).append(text)
     _note_repeated(by_name, notes)
-    draft.subject = _text(by_name, "subject", notes) or ""
-    draft.message_id = _identifier(_text(by_name, "message-id", notes))
+    draft.subject = _text(texts, "subject") or ""
+    draft.message_id = _identifier(_text(texts, "message-id"))
     draft.sender = _addresses(by_name, "from", notes)
     if not any(address.addr for address in draft.sender):
         notes.add(Defect.NO_FROM)
         draft.sender = _instead_of_from(draft.sender, by_name, notes)
-    date = _text(by_name, "date", notes)
-    if date is None or not date.strip():
+    date = _text(texts, "date")
+    if not date:
         notes.add(Defect.NO_DATE)
     else:
         draft.sent_at = read_date(date, notes)
-    draft.return_path = _text(by_name, "return-path", notes)
-    draft.reply_to = _text(by_name, "reply-to", notes)
-    draft.auth_results = (
-        "\n".join(decode_value(value, notes) for value in by_name.get("authentication-results", ())) or None
-    )
+    draft.return_path = _text(texts, "return-path")
+    draft.reply_to = _text(texts, "reply-to")
+    draft.auth_results = "\n".join(texts.get("authentication-results", ())) or None
     draft.to_addrs = _addresses(by_name, "to", notes)
     draft.cc_addrs = _addresses(by_name, "cc", notes)
 
@@ -156,13 +157,10 @@ def _note_repeated(by_name: dict[str, list[bytes]], notes: Notes) -> None:
             notes.add(Defect.REPEATED_FIELD, name)
 
 
-def _text(by_name: dict[str, list[bytes]], name: str, notes: Notes) -> str | None:
+def _text(texts: dict[str, list[str]], name: str) -> str | None:
     """The first field of that name that says anything."""
-    values = by_name.get(name)
-    if not values:
-        return None
-    value = next((value for value in values if value.strip()), values[0])
-    return decode_value(value, notes).strip()
+    values = [value.strip() for value in texts.get(name, ())]
+    return next((value for value in values if value), values[0] if values else None)
 
 
 def _identifier(text: str | None) -> str | None:

@@ -27,8 +27,8 @@ LIMITS = ParseLimits()
 SECONDS_A_MAIL = 5.0
 _CODES = frozenset(defect.value for defect in Defect)
 _SPICE = (
-    b"\r\n\r\n", b"\n", b"\r", b"--", b"=?utf-8?B?", b"?=", b"=?", b'"', b"<", b">", b"(", b";", b":", b",", b"=", b"\0",
-    b"\xff\xfe", b"\xef\xbb\xbf", b"begin 644 a\n", b"\nend\n", b"Content-Type: multipart/mixed; boundary=b\n",
+    b"\r\n\r\n", b"\n", b"\r", b"--", b"=?utf-8?B?", b"?=", b"=?", b'"', b"<", b">", b"(", b";", b":", b",", b"=",
+    b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"begin 644 a\n", b"\nend\n", b"Content-Type: multipart/mixed; boundary=b\n",
     b"Content-Type: message/rfc822\n\n", b"Content-Transfer-Encoding: base64\n", b"; filename*0*=utf-8''%", b"\x1b$B",
     b"+2AA-", b"&#xD800;", b"<!--", b"<script>", b"<a '", b"charset=utf-7", b"charset=utf-16", b"x\x9f\x3e\x22",
 )  # fmt: skip

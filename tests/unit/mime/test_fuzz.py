@@ -17,13 +17,14 @@ QUICK = settings(
 
 tokens = st.sampled_from(
     [
-        b"From: ", b"To: ", b"Subject: ", b"Date: ", b"Content-Type: ", b"Content-Disposition: ", b"\r\n", b"\n", b"\r", b" ",
-        b"multipart/mixed", b"multipart/alternative", b"multipart/digest", b"message/rfc822", b"text/plain", b"text/html",
-        b"; boundary=b", b"; boundary=", b"; charset=", b"utf-8", b"gb2312", b"utf-7", b"iso-2022-jp", b"utf-16", b"--b", b"--",
-        b"--b--", b"=?utf-8?B?", b"=?gbk?Q?", b"?=", b"=E4=BD=A0", b"5L2g", b"<", b">", b"@", b",", b";", b":", b'"', b"\\", b"(",
-        b")", b"Content-Transfer-Encoding: base64", b"Content-Transfer-Encoding: quoted-printable", b"=\n", b"=", b"QUJD",
-        b"; filename*0*=", b"utf-8''", b"%E4", b"; name=", b"begin 644 a\n", b"#0V%T\n", b"end\n", b"<p>", b"<!--", b"&#", b"&amp;",
-        b"<a href='", b"; format=flowed", b"Mon, 6 May 2024 10:00:00 +0800", b"99", b"\x1b$B", b"\xc4\xe3", b"\xff", b"\0", b"a.b",
+        b"From: ", b"To: ", b"Subject: ", b"Date: ", b"Content-Type: ", b"Content-Disposition: ", b"\r\n", b"\n",
+        b"\r", b" ", b"multipart/mixed", b"multipart/alternative", b"multipart/digest", b"message/rfc822",
+        b"text/plain", b"text/html", b"; boundary=b", b"; boundary=", b"; charset=", b"utf-8", b"gb2312", b"utf-7",
+        b"iso-2022-jp", b"utf-16", b"--b", b"--", b"--b--", b"=?utf-8?B?", b"=?gbk?Q?", b"?=", b"=E4=BD=A0", b"5L2g",
+        b"<", b">", b"@", b",", b";", b":", b'"', b"\\", b"(", b")", b"Content-Transfer-Encoding: base64",
+        b"Content-Transfer-Encoding: quoted-printable", b"=\n", b"=", b"QUJD", b"; filename*0*=", b"utf-8''", b"%E4",
+        b"; name=", b"begin 644 a\n", b"#0V%T\n", b"end\n", b"<p>", b"<!--", b"&#", b"&amp;", b"<a href='",
+        b"; format=flowed", b"Mon, 6 May 2024 10:00:00 +0800", b"99", b"\x1b$B", b"\xc4\xe3", b"\xff", b"\0", b"a.b",
     ]
 )  # fmt: skip
 
