@@ -4,13 +4,13 @@ import itertools
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.servers.dovecot import Dovecot
-from tests.servers.mariadb import MariaDb
+from tests.servers.fixtures import *  # noqa: F403 - pytest finds fixtures by their names
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -18,20 +18,6 @@ CompletedProcess = subprocess.CompletedProcess[str]
 Cli = Callable[..., CompletedProcess]
 
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="session")
-def dovecot() -> Iterator[Dovecot]:
-    with Dovecot() as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def mariadb() -> Iterator[MariaDb]:
-    server = MariaDb()
-    server.start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture
