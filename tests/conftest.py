@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+
+from tests.servers.dovecot import Dovecot
+from tests.servers.mariadb import MariaDb
+from tests.servers.mysql import MySql
 
 pytest_plugins = ["tests.leaks"]
 
@@ -13,3 +19,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run on SQLite and MariaDB alone, for a machine that can have no MySQL",
     )
+
+
+# One server of each kind a run, started when the first test asks for it; tests share it, never a user or a database.
+
+
+@pytest.fixture(scope="session")
+def dovecot() -> Iterator[Dovecot]:
+    with Dovecot() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDb]:
+    server = MariaDb()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def mysql() -> Iterator[MySql]:
+    server = MySql()
+    server.start()
+    yield server
+    server.stop()
