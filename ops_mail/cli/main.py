@@ -134,6 +134,15 @@ def status(*, json: _Json = False) -> None:
 
 
 @app.command()
+def verify(*, json: _Json = False) -> None:
+    """Compare every UID on the server with the tables. Exit code 1 when a mail is missing. Changes nothing."""
+    settings = _settings()
+    from ops_mail.cli.verify import verify_command
+
+    raise typer.Exit(verify_command(settings, as_json=json))
+
+
+@app.command()
 def parse(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE…", help="Mails as they came (.eml); - is standard input.")

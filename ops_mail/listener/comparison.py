@@ -9,7 +9,7 @@ from datetime import datetime
 from ops_mail.core.ids import FolderKey, Uid, UidValidity
 from ops_mail.core.mail import Listed
 from ops_mail.imap import ImapSession
-from ops_mail.store import Store
+from ops_mail.store import CursorState, Store
 
 _TABLE_WINDOW = 50_000
 """UIDs asked of the table at once where the server has none: memory stays bounded in a folder of any size."""
@@ -28,6 +28,12 @@ class Scope:
         """Should this mail have a row by now?"""
         in_range = self.start_uid < mail.uid <= self.last_uid
         return in_range and (self.earliest is None or mail.internal_date >= self.earliest)
+
+
+def scope_of(cursor: CursorState, uid_validity: UidValidity, earliest: datetime | None) -> Scope:
+    """What a cursor vouches for under the folder's present numbering; nothing yet when it knows another one."""
+    last_uid = cursor.last_uid if cursor.uid_validity == uid_validity else Uid(0)
+    return Scope(uid_validity, max(Uid(0), cursor.start_uid), last_uid, earliest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,15 @@ async def reconcile(
     start_uid = max(Uid(0), cursor.start_uid) if numbering is Numbering.SAME else Uid(0)
     if numbering is Numbering.FIRST:
         start_uid = last_uid
-    return Position(found.uid_validity, start_uid, last_uid, _earliest(numbering, cursor, options), numbering)
+    renumbered = numbering in (Numbering.CHANGED, Numbering.RESTARTED) or cursor.renumbered
+    begun_at = cursor.created_at if renumbered else None
+    return Position(
+        found.uid_validity,
+        start_uid,
+        last_uid,
+        earliest_wanted(start_now=options.start_now, start_date=options.start_date, begun_at=begun_at),
+        numbering,
+    )
 
 
 async def _anchor(store: Store, session: ImapSession, key: FolderKey, known: Known, found: Found) -> Anchor:
@@ -81,9 +89,10 @@ async def _settle(
             return cursor.last_uid
 
 
-def _earliest(numbering: Numbering, cursor: CursorState, options: ListenerOptions) -> datetime | None:
-    """With IMAP_START=now the start is a UID; once the folder is numbered anew it can only be told by date."""
-    if not options.start_now:
-        return options.start_date
-    renumbered = numbering in (Numbering.CHANGED, Numbering.RESTARTED) or cursor.renumbered
-    return cursor.created_at if renumbered and numbering is not Numbering.FIRST else None
+def earliest_wanted(*, start_now: bool, start_date: datetime | None, begun_at: datetime | None) -> datetime | None:
+    """The INTERNALDATE that a wanted mail has at least.
+
+    With IMAP_START=now the start is a UID; once the folder is numbered anew it can only be told by `begun_at`, the
+    time of the first reading (None: not numbered anew).
+    """
+    return begun_at if start_now else start_date

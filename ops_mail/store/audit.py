@@ -37,6 +37,14 @@ async def add_numbering(
     await add_audit(connection, "system", REKEYED, key.mailbox, None, detail)
 
 
+async def rekeyed(connection: AsyncConnection, key: FolderKey, new: UidValidity) -> int:
+    """How many mails of the folder's present numbering had landed under an older one."""
+    recent = sa.select(audit.c.detail).where(audit.c.action == REKEYED, audit.c.mailbox == key.mailbox)
+    details = (await connection.execute(recent.order_by(audit.c.id.desc()).limit(_RECENT))).scalars()
+    mine = [detail for detail in details if detail and detail.get("folder") == key.folder and detail.get("new") == new]
+    return sum(detail.get("rekeyed", 0) for detail in mine)
+
+
 async def count_rekeyed(connection: AsyncConnection, key: FolderKey, new: UidValidity, count: int) -> None:
     """Adds `count` to the row of the folder's present numbering. Only the holder of the guard does, so none is lost."""
     recent = (

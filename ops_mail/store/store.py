@@ -144,6 +144,11 @@ class Store:
         async with self.database.reading("reading UIDs") as connection:
             return frozenset((await connection.execute(find)).scalars())
 
+    async def rekeyed(self, key: FolderKey, uid_validity: UidValidity) -> int:
+        """How many mails of this numbering had landed under an older one, and kept their rows."""
+        async with self.database.reading("reading the audit trail") as connection:
+            return await audit.rekeyed(connection, key, uid_validity)
+
     async def count_by_status(self) -> dict[MessageStatus, int]:
         """How many mails are in each status; every status is named."""
         count = sa.select(message.c.status, sa.func.count().label("n")).group_by(message.c.status)

@@ -7,10 +7,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
+
+import aiohttp
 
 from ops_mail.app import Hooks, serve
 from ops_mail.core.status import MailboxStatus, ProcessStatus
@@ -61,6 +64,15 @@ class App:
         """Until a sync that ends after now."""
         before = self.mailbox.last_sync_mono
         await self.until(lambda: self.mailbox.last_sync_mono not in (None, before), "another sync", seconds)
+
+    async def get(self, path: str) -> tuple[int, str]:
+        """Status code and body of a GET."""
+        async with aiohttp.ClientSession() as client, client.get(f"http://127.0.0.1:{self.port}{path}") as answer:
+            return answer.status, await answer.text()
+
+    async def get_json(self, path: str) -> tuple[int, dict[str, Any]]:
+        code, body = await self.get(path)
+        return code, json.loads(body)
 
     def _seen_status(self, status: ProcessStatus) -> None:
         self.status = status
