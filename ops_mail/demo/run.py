@@ -64,8 +64,9 @@ class _Demo:
 
     async def run(self, settings: Settings) -> int:
         feeding = asyncio.create_task(self._feeder.run(), name="demo feeder")
+        hooks = Hooks(on_landed=self._on_landed, on_listening=self._on_listening, stop=self._stop)
         try:
-            return await serve(settings, Hooks(self._on_landed, self._on_listening, self._stop))
+            return await serve(settings, hooks)
         finally:
             feeding.cancel()
             await asyncio.wait({feeding})
