@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
-from ops_mail.settings.redaction import MASK, redact
+from ops_mail.settings.redaction import MASK, redact_head, redact_tail
 
 PlainEvent = dict[str, Any]
 
@@ -25,15 +26,25 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def plain_event(event: Mapping[str, Any]) -> PlainEvent:
     """`event` as data that any thread can render later: nothing in it is shared with the caller."""
-    return {_text(key, 200): _plain_entry(str(key), value) for key, value in event.items()}
+    return {_key(str(key)): _plain_item(str(key), value, _DEPTH_LIMIT) for key, value in event.items()}
 
 
-def _plain_entry(key: str, value: Any) -> Any:
-    if isinstance(value, str) and _SECRET_KEY.search(key):
+def _plain_item(key: str, value: Any, depth: int) -> Any:
+    if isinstance(value, str) and _is_secret(key):
         return MASK if value else value
     if key == "exception":
         return _tail(str(value))
-    return _plain(value, _DEPTH_LIMIT)
+    return _plain(value, depth)
+
+
+@lru_cache(maxsize=1024)
+def _is_secret(key: str) -> bool:
+    return _SECRET_KEY.search(key) is not None
+
+
+@lru_cache(maxsize=1024)
+def _key(key: str) -> str:
+    return _text(key, 200)
 
 
 def _plain(value: Any, depth: int) -> Any:
@@ -41,16 +52,10 @@ def _plain(value: Any, depth: int) -> Any:
         # An enum of ints is told by its name, like an enum of strings by its value.
         return value if type(value) in (bool, int, float, type(None)) else _text(value)
     if isinstance(value, Mapping) and depth:
-        return {_text(key, 200): _plain_item(key, item, depth - 1) for key, item in _some(value.items())}
+        return {_text(key, 200): _plain_item(str(key), item, depth - 1) for key, item in _some(value.items())}
     if isinstance(value, (list, tuple, set, frozenset)) and depth:
         return [_plain(item, depth - 1) for item in _some(value)]
     return _text(value)
-
-
-def _plain_item(key: Any, value: Any, depth: int) -> Any:
-    if isinstance(value, str) and _SECRET_KEY.search(str(key)):
-        return MASK if value else value
-    return _plain(value, depth)
 
 
 def _some(items: Any) -> list[Any]:
@@ -59,14 +64,15 @@ def _some(items: Any) -> list[Any]:
 
 
 def _text(value: Any, limit: int = _TEXT_LIMIT) -> str:
-    text = _clean(value if type(value) is str else _as_text(value))
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
+    text = value if type(value) is str else _as_text(value)
+    head = _clean(redact_head(text, limit))
+    return head if len(text) <= limit else f"{head}… ({len(text)} characters)"
 
 
 def _tail(text: str) -> str:
     """The end of a traceback tells more than its beginning."""
-    text = _clean(text)
-    return text if len(text) <= _TRACEBACK_LIMIT else f"…{text[-_TRACEBACK_LIMIT:]}"
+    tail = _clean(redact_tail(text, _TRACEBACK_LIMIT))
+    return tail if len(text) <= _TRACEBACK_LIMIT else f"…{tail}"
 
 
 def _as_text(value: Any) -> str:
@@ -77,6 +83,4 @@ def _as_text(value: Any) -> str:
 
 
 def _clean(text: str) -> str:
-    # Redaction comes before shortening: half a secret would not be recognised.
-    text = _URL_PASSWORD.sub(rf"\1{MASK}@", redact(text))
-    return _SURROGATE.sub("\ufffd", text)
+    return _SURROGATE.sub("\ufffd", _URL_PASSWORD.sub(rf"\1{MASK}@", text))

@@ -126,7 +126,10 @@ class HandlerSettings:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceSettings:
-    """What runs in the background. `retention_days` 0 keeps mails for ever, `verify_interval_seconds` 0 never compares."""
+    """What runs in the background.
+
+    `retention_days` 0 keeps mails for ever, `verify_interval_seconds` 0 never compares with the server.
+    """
 
     verify_interval_seconds: float
     retention_days: int

@@ -26,6 +26,7 @@ class Redactor:
         self._lock = Lock()
         self._values: OrderedDict[str, None] = OrderedDict()
         self._pattern: re.Pattern[str] | None = None
+        self._longest = 0
 
     def register(self, value: str) -> None:
         """From now on `redact` masks `value`. An empty one is ignored."""
@@ -35,19 +36,35 @@ class Redactor:
             self._values[value] = None
             while len(self._values) > _REMEMBERED:
                 self._values.popitem(last=False)
-            self._pattern = _pattern(list(self._values))
+            spellings = _all_spellings(list(self._values))
+            self._longest = len(spellings[0])
+            self._pattern = re.compile("|".join(_as_pattern(spelling) for spelling in spellings))
 
     def redact(self, text: str) -> str:
         """`text` without any registered secret."""
         pattern = self._pattern
         return text if pattern is None else pattern.sub(MASK, text)
 
+    def redact_head(self, text: str, limit: int) -> str:
+        """The first `limit` characters of `redact(text)`, at the cost of so many, however long `text` is."""
+        if len(text) <= limit + self._longest:
+            return self.redact(text)[:limit]
+        # A secret that the cut has halved is not recognised, so as much again goes away.
+        redacted = self.redact(text[: limit + self._longest])
+        return redacted[: max(0, min(limit, len(redacted) - self._longest))]
 
-def _pattern(values: list[str]) -> re.Pattern[str]:
+    def redact_tail(self, text: str, limit: int) -> str:
+        """As `redact_head`, from the end."""
+        if len(text) <= limit + self._longest:
+            return self.redact(text)[-limit:]
+        redacted = self.redact(text[-(limit + self._longest) :])
+        return redacted[max(self._longest, len(redacted) - limit) :]
+
+
+def _all_spellings(values: list[str]) -> list[str]:
     spellings = {spelling for value in values for spelling in _spellings(value)}
     # Longest first: a secret that begins like another one must not leave its tail behind.
-    ordered = sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
-    return re.compile("|".join(_as_pattern(spelling) for spelling in ordered))
+    return sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
 
 
 def _as_pattern(spelling: str) -> str:
@@ -80,3 +97,13 @@ def register_secret(value: str) -> None:
 def redact(text: str) -> str:
     """`text` with every secret this process has seen replaced by `***`."""
     return _process.redact(text)
+
+
+def redact_head(text: str, limit: int) -> str:
+    """The first `limit` characters of `redact(text)`, at the cost of so many, however long `text` is."""
+    return _process.redact_head(text, limit)
+
+
+def redact_tail(text: str, limit: int) -> str:
+    """The last `limit` characters, likewise."""
+    return _process.redact_tail(text, limit)

@@ -70,7 +70,7 @@ def problems(variables: dict[str, str], env_file: Path | None = None) -> list[st
         ("HANDLER_ORDER", "date", "must be one of any, uid, not 'date'"),
         ("WEBHOOK_URL", "ftp://u:hunter2@h/", "must be an http:// or https:// URL with a host"),
         ("WEBHOOK_URL", "https:///mail", "must be an http:// or https:// URL with a host"),
-        ("VERIFY_INTERVAL_SECONDS", "0", "must be more than 0 and at most 31622400, not '0'"),
+        ("VERIFY_INTERVAL_SECONDS", "-1", "must be between 0 and 31622400, not '-1'"),
         ("RETENTION_DAYS", "-1", "must be between 0 and 36500, not '-1'"),
         ("HTTP_PORT", "-1", "must be between 0 and 65535, not '-1'"),
         ("LOG_LEVEL", "loud", "must be one of DEBUG, INFO, WARNING, ERROR, not 'LOUD'"),

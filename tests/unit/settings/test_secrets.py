@@ -7,6 +7,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ops_mail.settings import Secret, SecretError, load_settings
 from ops_mail.settings.database_url import DatabaseUrl, safe_database_url
@@ -106,3 +108,23 @@ def test_nothing_is_masked_before_anything_is_registered() -> None:
     redactor = Redactor()
     redactor.register("")
     assert redactor.redact("a text") == "a text"
+
+
+@given(st.lists(st.sampled_from(["hunter2", "hunter2-long", "a", "b ", "***"])).map("".join), st.integers(1, 60))
+def test_the_head_and_the_tail_of_a_text_hold_no_part_of_a_secret(text: str, limit: int) -> None:
+    redactor = Redactor()
+    redactor.register("hunter2")
+    redactor.register("hunter2-long")
+    head, tail = redactor.redact_head(text, limit), redactor.redact_tail(text, limit)
+    assert len(head) <= limit
+    assert len(tail) <= limit
+    assert redactor.redact(text).startswith(head)
+    assert redactor.redact(text).endswith(tail)
+
+
+def test_the_head_and_the_tail_of_a_long_text_are_whole() -> None:
+    redactor = Redactor()
+    redactor.register("hunter2")
+    text = "start" + "x" * 100_000 + "end"
+    assert redactor.redact_head(text, 1000) == "start" + "x" * 995
+    assert redactor.redact_tail(text, 1000) == "x" * 997 + "end"
