@@ -64,7 +64,7 @@ def main() -> NoReturn:
     except Exception:  # noqa: BLE001 - the outermost level: a bug is told without the secrets in its traceback
         from ops_mail.settings import redact
 
-        _say(redact(traceback.format_exc()))
+        _say(redact(traceback.format_exc()).rstrip())
     sys.exit(ExitCode.NO)
 
 

@@ -104,12 +104,16 @@ def _print(findings: list[Finding]) -> None:
         table.add_column(heading)
     for finding in findings:
         figures = (finding.on_server, finding.missing, finding.extra, finding.pending, finding.rekeyed)
-        verdict = finding.error or ("complete" if finding.good else f"missing UIDs {_shown(finding)}")
+        verdict = "complete" if finding.good else "not compared" if finding.error else "mails are missing"
         cells = [finding.name, finding.folder, *("–" if finding.error else str(figure) for figure in figures), verdict]
         table.add_row(*(printable(cell) for cell in cells))
     Console(markup=False, highlight=False).print(table)
+    for finding in findings:
+        if not finding.good:
+            print(printable(f"{finding.name}/{finding.folder}: {finding.error or _missing(finding)}"))
 
 
-def _shown(finding: Finding) -> str:
+def _missing(finding: Finding) -> str:
     more = ", …" if finding.missing > len(finding.missing_uids) else ""
-    return ", ".join(map(str, finding.missing_uids)) + more
+    uids = ", ".join(map(str, finding.missing_uids)) + more
+    return f"no row for UID {uids}; the running process lands them at its next comparison, the first soon after a start"

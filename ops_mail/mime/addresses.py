@@ -166,6 +166,10 @@ class _Reader:
         if angle is not None:
             name = self._display(phrase).strip('"') or self._display(comments)
             self._add(", ".join((*self._take_pending(name), name)), self._spec(angle))
+        elif phrase.count(b"@") > 1:
+            self._flush_pending()
+            for entry in _split_at_spaces(phrase):
+                self._add("", *self._bare(entry)[:1])
         elif self._has_at(phrase):
             self._flush_pending()
             self._add(self._display(comments), *self._bare(phrase))
@@ -257,6 +261,17 @@ class _Reader:
             self._notes.add(Defect.BAD_ADDRESS)
             self._found.append(Address("", text) if is_word else Address(text, ""))
         self._pending = []
+
+
+def _split_at_spaces(tokens: list[bytes]) -> list[list[bytes]]:
+    """Addresses with nothing but space between them; words without "@" are left out."""
+    entries: list[list[bytes]] = [[]]
+    for token in tokens:
+        if token == b" ":
+            entries.append([])
+        else:
+            entries[-1].append(token)
+    return [entry for entry in entries if b"@" in entry]
 
 
 def _dotted(tokens: list[bytes], before: int, after: int) -> bool:

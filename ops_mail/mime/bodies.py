@@ -49,10 +49,10 @@ def disposition_of(part: Part) -> Parameters | None:
 
 def has_name(part: Part, disposition: Parameters | None) -> bool:
     """True when the sender gave the part a file name."""
-    names = () if disposition is None else disposition.raw
-    return any(key.startswith("filename") for key in names) or any(
-        key.startswith("name") for key in part.parameters.raw
-    )
+    for parameters, name in ((disposition, "filename"), (part.parameters, "name")):
+        if parameters is not None and any(key.startswith(name) and value for key, value in parameters.raw.items()):
+            return True
+    return False
 
 
 @dataclass(slots=True)
@@ -65,11 +65,11 @@ class _Walk:
     reads_html: bool
     in_alternative: bool
 
-    def parts(self, parts: list[Part], kind: str) -> None:
-        """All parts of one multipart/`kind`."""
+    def parts(self, parts: list[Part], kind: str, start: str | None = None) -> None:
+        """All parts of one multipart/`kind`; `start` names the root of a related one (RFC 2387)."""
         texts, htmls = self.chosen.texts, self.chosen.htmls
         text_count, html_count = len(texts), len(htmls)
-        for index, part in enumerate(parts):
+        for index, part in enumerate(_root_first(parts, start) if kind == "related" else parts):
             self.notes.check_time()
             if part.is_multipart and part.children:
                 self._multipart(part)
@@ -90,7 +90,7 @@ class _Walk:
         kind = part.content_type.removeprefix("multipart/")
         in_alternative = self.in_alternative or kind == "alternative"
         inner = _Walk(self.chosen, self.notes, self.reads_text, self.reads_html, in_alternative)
-        inner.parts(part.children, kind)
+        inner.parts(part.children, kind, part.parameters.plain("start"))
 
     def _leaf(self, part: Part, index: int, kind: str) -> None:
         disposition = disposition_of(part)
@@ -123,6 +123,19 @@ class _Walk:
         if disposition is None or disposition.value != "attachment":
             self.chosen.texts += nested.texts if self.reads_text else []
             self.chosen.htmls += nested.htmls if self.reads_html else []
+
+
+def _root_first(parts: list[Part], start: str | None) -> list[Part]:
+    """The part that the others belong to stands first, unless `start` names another or the first one is no text."""
+    wanted = None if start is None else start.strip("<> ")
+    for index, part in enumerate(parts):
+        content_id = part.header.first("content-id")
+        if wanted and content_id is not None and content_id.decode("latin_1").strip("<> ") == wanted:
+            return [part, *parts[:index], *parts[index + 1 :]]
+    if parts[0].content_type.startswith(("text/", "multipart/")):
+        return parts
+    roots = [part for part in parts if part.content_type in ("text/html", "multipart/alternative")]
+    return parts if not roots else [roots[0], *(part for part in parts if part is not roots[0])]
 
 
 def _is_inline(part: Part, disposition: Parameters | None, index: int, kind: str) -> bool:

@@ -34,6 +34,7 @@ _ZONES = {
     -240, "adt": -180, "brt": -180,
 }  # fmt: skip
 _COMMENT = re.compile(r"\([^()]*\)")
+_CHINESE = str.maketrans({"年": "-", "月": "-", "日": " "})  # 2024年5月6日
 _AROUND_COLON = re.compile(r" ?: ?")
 _CLOCK = re.compile(
     r"(?<![\d:])(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:[.,]\d+)?)?(?:\s{0,3}([ap])\.?m\b\.?)?", re.IGNORECASE
@@ -58,7 +59,8 @@ _MAX_LENGTH = 200
 
 def read_date(value: str, notes: Notes) -> datetime | None:
     """The moment that a Date header names, in UTC; None (and a defect) when it names none. Never raises."""
-    text = _AROUND_COLON.sub(":", " ".join(_COMMENT.sub(" ", value[:_MAX_LENGTH]).split()))
+    text = value[:_MAX_LENGTH].translate(_CHINESE)
+    text = _AROUND_COLON.sub(":", " ".join(_COMMENT.sub(" ", text).split()))
     iso = _ISO.match(text)
     if iso is not None:
         year, month, day = int(iso[1]), int(iso[2]), int(iso[3])

@@ -12,7 +12,7 @@ from ops_mail.mime.defects import Defect
 from ops_mail.mime.embedded import split_embedded
 from ops_mail.mime.flowed import unflow
 from ops_mail.mime.html_text import html_to_text
-from ops_mail.mime.labels import codec_for
+from ops_mail.mime.labels import ASCII, codec_for
 from ops_mail.mime.notes import Notes
 from ops_mail.mime.tnef import Tnef
 from ops_mail.mime.tree import Part
@@ -40,6 +40,8 @@ def read_texts(
         else:
             pieces.append(_plain(part, attachments, notes))
     text = "\n".join(piece.removesuffix("\n") + "\n" for piece in pieces if piece.strip("\r\n")) if pieces else None
+    if html and not (text and text.strip()):  # an empty plain part beside the real one
+        text = html_to_text(html, notes) or text
     if wrapped is not None and not text:
         text = wrapped.text
         if html is None and wrapped.html is not None:
@@ -58,9 +60,9 @@ def _limited(text: str, notes: Notes) -> str:
 def _html(part: Part, notes: Notes) -> str:
     content = part.content(notes)
     label = part.parameters.plain("charset")
-    if label is None or (codec_for(label) is None):
+    if label is None or codec_for(label) in (None, ASCII):  # us-ascii is what gateways write when they know nothing
         label = _declared(content) or label
-    return decode_text(content, label, notes)
+    return decode_text(content, label, notes, hint=notes.hint)
 
 
 def _declared(content: bytes) -> str | None:
@@ -73,7 +75,7 @@ def _declared(content: bytes) -> str | None:
 def _plain(part: Part, attachments: list[Attachment], notes: Notes) -> str:
     content, files = split_embedded(part.content(notes), notes)
     attachments.extend(embedded_attachment(file, notes) for file in files)
-    text = decode_text(content, part.parameters.plain("charset"), notes)
+    text = decode_text(content, part.parameters.plain("charset"), notes, hint=notes.hint)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if (part.parameters.plain("format") or "").lower() == "flowed":

@@ -7,12 +7,15 @@ import re
 
 from ops_mail.mime.charsets import decode_text, without_nul
 from ops_mail.mime.defects import Defect
+from ops_mail.mime.detect import is_utf8
 from ops_mail.mime.notes import Notes
 
 # Spaces around the charset, empty charset and language suffix (RFC 2231 section 5) all occur.
 _START = re.compile(rb"=\?([^?\x00-\x1f]{0,70})\?([bBqQ])\?")
+_FROM_URL = bytes.maketrans(b"-_", b"+/")
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/=]+")
 _MORE_TEXT = re.compile(rb"[0-9A-F]{2}[^?]{0,60}\?=")
+_CUT_CHARACTER = re.compile(rb"([\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2}) +(?=[\x80-\xbf])")
 _SEVEN_BIT = frozenset(("utf_7", "hz"))
 _SHIFTED = re.compile(rb"\+[A-Za-z0-9+/]{2,}-|~\{[!-~]{2,}~\}")
 _CONTROL_BREAKS = re.compile(r"[\r\n]+[ \t]*")
@@ -48,7 +51,7 @@ def _decode_words(value: bytes, notes: Notes) -> str:
         elif not run.takes(start[1]):
             pieces.append(run.decoded(notes))
             run = _Run()
-        if word_end == text_end:
+        if word_end < text_end + 2:
             notes.add(Defect.BAD_ENCODED_WORD)
         run.append(start[1], start[2] in b"bB", value[start.end() : text_end])
         position = word_end
@@ -57,12 +60,14 @@ def _decode_words(value: bytes, notes: Notes) -> str:
 
 
 def _word_end(value: bytes, begin: int, limit: int, quoted: bool) -> tuple[int, int]:
-    """(end of the encoded text, end of the word). They are equal when the word is not closed."""
+    """(end of the encoded text, end of the word). They are less than two apart when the word is not closed."""
     end = value.find(b"?=", begin, limit)
     # An unencoded question mark before an encoded byte ("really?=20yes?=") is not the end.
     while quoted and end >= 0 and _MORE_TEXT.match(value, end + 2, limit):
         end = value.find(b"?=", end + 2, limit)
-    return (limit, limit) if end < 0 else (end, end + 2)
+    if end < 0:
+        return (limit - 1 if value[begin:limit].endswith(b"?") else limit), limit
+    return end, end + 2
 
 
 class _Run:
@@ -84,6 +89,8 @@ class _Run:
     def append(self, label: bytes, is_base64: bool, text: bytes) -> None:
         self._label = label
         if is_base64:
+            if b"-" in text or b"_" in text:  # the alphabet for URLs (RFC 4648 section 5)
+                text = text.translate(_FROM_URL)
             text = self._open + _NOT_BASE64.sub(b"", text)
             self._open = b""
             if b"=" not in text and len(text) % 4:
@@ -124,6 +131,10 @@ def _raw(value: bytes, notes: Notes) -> str:
         if notes.hint in _SEVEN_BIT and _SHIFTED.search(value):  # the body's 7-bit charset, used in the header as it is
             return decode_text(value, notes.hint, notes)
         return value.decode("ascii")
+    if b" " in value and not is_utf8(value):
+        # A line was folded in the middle of a character.
+        joined = _CUT_CHARACTER.sub(rb"\1", value)
+        value = joined if is_utf8(joined) else value
     text = decode_text(value, None, notes, hint=notes.hint)
     if not value.isascii():
         try:

@@ -81,6 +81,9 @@ class EnvironmentInput(BaseSettings):
 
     http_host: fields.Host = "0.0.0.0"  # noqa: S104 - the endpoints are meant for probes from outside the container
     http_port: fields.ListenPort = 8080
+    http_show_content: fields.Flag = False
+    http_token: fields.SecretText | None = Field(None, repr=False)
+    http_token_file: fields.FilePath | None = None
 
     log_level: Annotated[LogLevel, fields.Upper] = LogLevel.INFO
     log_format: Annotated[LogFormat, fields.Lower] = LogFormat.AUTO

@@ -32,6 +32,8 @@ from ops_mail.settings.sources import MergedSource, merged_variables
 
 DEFAULT_DATABASE_URL = "sqlite+aiosqlite:///ops-mail.db"
 
+_TOKEN_LENGTH = 16  # what protects mails must not be guessed
+
 KNOWN_NAMES: tuple[str, ...] = (
     *(PREFIX + name.upper() for name in EnvironmentInput.model_fields),
     *(IMAP_PREFIX + name.upper() for name in MailboxInput.model_fields if name != "name"),
@@ -157,7 +159,7 @@ def _assemble(given: EnvironmentInput, mailboxes: list[MailboxSettings], problem
         maintenance=MaintenanceSettings(
             verify_interval_seconds=given.verify_interval_seconds, retention_days=given.retention_days
         ),
-        http=HttpSettings(host=given.http_host, port=given.http_port),
+        http=_http(given, problems),
         log=LogSettings(level=given.log_level, format=given.log_format, directory=given.log_dir),
         shutdown_grace_seconds=given.shutdown_grace_seconds,
     )
@@ -184,7 +186,7 @@ def _database_url(given: EnvironmentInput, problems: list[str]) -> DatabaseUrl:
 def _target(given: EnvironmentInput, problems: list[str]) -> WebhookTarget | CallableTarget | None:
     if isinstance(given.handler, CallableTarget):
         return given.handler
-    secret = _webhook_secret(given, problems)
+    secret = _secret(f"{PREFIX}WEBHOOK_SECRET", given.webhook_secret, given.webhook_secret_file, problems)
     if given.handler is None:
         return None
     if given.webhook_url is None:
@@ -194,18 +196,29 @@ def _target(given: EnvironmentInput, problems: list[str]) -> WebhookTarget | Cal
     return WebhookTarget(given.webhook_url, secret, given.webhook_block_private)
 
 
-def _webhook_secret(given: EnvironmentInput, problems: list[str]) -> Secret | None:
-    name = PREFIX + "WEBHOOK_SECRET"
-    if given.webhook_secret is not None and given.webhook_secret_file is not None:
+def _http(given: EnvironmentInput, problems: list[str]) -> HttpSettings:
+    name = PREFIX + "HTTP_TOKEN"
+    if given.http_show_content and given.http_token is None and given.http_token_file is None:
+        problems.append(f"{name}: is required when {PREFIX}HTTP_SHOW_CONTENT is true (or {name}_FILE)")
+    token = _secret(name, given.http_token, given.http_token_file, problems, _TOKEN_LENGTH)
+    return HttpSettings(given.http_host, given.http_port, given.http_show_content and token is not None, token)
+
+
+def _secret(
+    name: str, value: str | None, path: Path | None, problems: list[str], least_length: int = 1
+) -> Secret | None:
+    if value is not None and path is not None:
         problems.append(_both(name))
-    if given.webhook_secret is not None:
-        secret = Secret(name, value=given.webhook_secret)
-    elif given.webhook_secret_file is not None:
-        secret = Secret(f"{name}_FILE", path=given.webhook_secret_file)
+    if value is not None:
+        secret = Secret(name, value=value)
+    elif path is not None:
+        secret = Secret(f"{name}_FILE", path=path)
     else:
         return None
     try:
-        secret.reveal()  # a file is readable now, and logs mask the value from now on
+        # A file is readable now, and logs mask the value from now on.
+        if len(secret.reveal()) < least_length:
+            problems.append(f"{secret.name}: must be at least {least_length} characters long")
     except SecretError as error:
         problems.append(str(error))
     return secret

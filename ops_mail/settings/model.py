@@ -137,10 +137,15 @@ class MaintenanceSettings:
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """Where the endpoints listen; port 0 lets the system choose."""
+    """Where the endpoints listen; port 0 lets the system choose.
+
+    With a `token` the page and `/api/status` are for those who hold it; without one `show_content` is False.
+    """
 
     host: str
     port: int
+    show_content: bool
+    token: Secret | None
 
 
 @dataclass(frozen=True, slots=True)

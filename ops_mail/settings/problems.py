@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 # A word or a number helps to find the mistake; anything else could be a URL with a password in it.
 _SHOWN_VALUE = re.compile(r"[\w.+ -]{1,24}")
 # What is said in these never repeats the value: it may be, or hold, a secret.
-_HIDDEN = ("password", "database_url", "webhook_url", "webhook_secret", "username")
+_HIDDEN = ("password", "database_url", "webhook_url", "webhook_secret", "http_token", "username")
 
 
 def problem_lines(error: ValidationError, model: type[BaseModel], label: Callable[[str], str]) -> list[str]:

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import sqlalchemy as sa
 import sqlalchemy.exc as sa_exc
@@ -18,7 +18,7 @@ from ops_mail.errors import StoreRefused
 from ops_mail.store.columns import db_now
 from ops_mail.store.database import Database
 from ops_mail.store.edge import is_duplicate
-from ops_mail.store.inserts import insert_many
+from ops_mail.store.inserts import Row, insert_many
 from ops_mail.store.schema import blob, blob_chunk
 
 CHUNK_BYTES = 256 * 1024
@@ -79,24 +79,20 @@ class DatabaseBlobs:
         return True
 
     async def _insert_chunks(self, connection: AsyncConnection, missing: list[Blob]) -> None:
-        small: list[dict[str, Any]] = []
+        small: list[Row] = []
         for one in missing:
             if isinstance(one.chunks, Path):
                 await self._insert_file(connection, one.sha256, one.chunks)
             else:
-                small += [
-                    {"sha256": one.sha256, "seq": seq, "data": piece}
-                    for seq, data in enumerate(one.chunks)
-                    for piece in (data,)
-                ]
-        await insert_many(connection, blob_chunk, small, lambda row: 2 * len(row["data"]))
+                small += [{"sha256": one.sha256, "seq": seq, "data": data} for seq, data in enumerate(one.chunks)]
+        await insert_many(connection, blob_chunk, small, _chunk_size)
 
     async def _insert_file(self, connection: AsyncConnection, sha256: str, path: Path) -> None:
         file = await asyncio.to_thread(path.open, "rb")
         try:
             seq = 0
             while data := await asyncio.to_thread(file.read, CHUNK_BYTES):
-                await connection.execute(sa.insert(blob_chunk), {"sha256": sha256, "seq": seq, "data": data})
+                await insert_many(connection, blob_chunk, [{"sha256": sha256, "seq": seq, "data": data}], _chunk_size)
                 seq += 1
         finally:
             file.close()
@@ -122,6 +118,10 @@ class DatabaseBlobs:
         find = sa.select(blob_chunk.c.data).where(blob_chunk.c.sha256 == sha256, blob_chunk.c.seq == seq)
         async with self._database.reading("reading content") as connection:
             return (await connection.execute(find)).scalar_one_or_none()
+
+
+def _chunk_size(row: Row) -> int:
+    return len(row["data"]) + 200
 
 
 class _Decode(Protocol):

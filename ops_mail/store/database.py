@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from ops_mail.store.edge import STATEMENT_SECONDS, edge, is_contention
 from ops_mail.store.engine import Session, build_engine, is_memory, is_mysql
-from ops_mail.store.rows import BodyLimit
+from ops_mail.store.rows import RowLimits
 
 log = structlog.get_logger("ops_mail.store")
 Result = TypeVar("Result")
@@ -39,7 +39,7 @@ class Database:
         # A frozen process's open transaction must not outlive its lease for long: the server rolls it back by itself.
         idle = max(2 * lease_seconds, MIN_IDLE_SECONDS)
         self.engine = build_engine(url, Session(idle, SERVER_STATEMENT_SECONDS), pooled=True)
-        self._body_limit: BodyLimit | None = None
+        self._row_limits: RowLimits | None = None
 
     def lone_engine(self, *, idle_seconds: float, lock_wait_seconds: float = LONG_LOCK_WAIT_SECONDS) -> AsyncEngine:
         """An engine for one long-lived autocommit connection outside the pool (guard, migration), without limits."""
@@ -90,15 +90,15 @@ class Database:
                 await connection.invalidate()
                 raise
 
-    async def body_limit(self, connection: AsyncConnection) -> BodyLimit:
-        """How long a mail's bodies may be for this server; asked once."""
-        if self._body_limit is None:
+    async def row_limits(self, connection: AsyncConnection) -> RowLimits:
+        """How large a mail's row may be for this server; asked once."""
+        if self._row_limits is None:
             if self.mysql:
                 packet = (await connection.execute(sa.text("SELECT @@max_allowed_packet"))).scalar_one()
-                self._body_limit = BodyLimit.for_packet(int(packet))
+                self._row_limits = RowLimits.for_packet(int(packet))
             else:
-                self._body_limit = BodyLimit()
-        return self._body_limit
+                self._row_limits = RowLimits()
+        return self._row_limits
 
     async def close(self, timeout_seconds: float) -> None:
         """Closes the pool within `timeout_seconds`; what does not close in time is abandoned and logged."""

@@ -15,10 +15,10 @@ from ops_mail.errors import StoreUnavailable
 from ops_mail.store.blobs import BlobStore
 from ops_mail.store.columns import db_now
 from ops_mail.store.cursors import fenced, held_by, place
-from ops_mail.store.inserts import insert_many
+from ops_mail.store.inserts import HEX_TEXT, hex_text, insert_many
 from ops_mail.store.model import LandingBatch, LandingResult, Lease
 from ops_mail.store.rekey import find_old_rows, give_new_keys
-from ops_mail.store.rows import BodyLimit, MailRow, attachment_rows, mail_row
+from ops_mail.store.rows import MailRow, RowLimits, attachment_rows, mail_row
 from ops_mail.store.schema import attachment, cursor, message
 
 _ROW_BYTES = 1024  # what a row's short columns amount to
@@ -32,7 +32,7 @@ def check_batch(batch: LandingBatch) -> None:
 
 
 async def land(
-    connection: AsyncConnection, blobs: BlobStore, limit: BodyLimit, lease: Lease, batch: LandingBatch
+    connection: AsyncConnection, blobs: BlobStore, limits: RowLimits, lease: Lease, batch: LandingBatch
 ) -> LandingResult:
     """Everything of one landing but BEGIN and COMMIT. Raises Fenced; the caller rolls back then.
 
@@ -48,7 +48,7 @@ async def land(
     new = [mail for mail in fresh if mail.listed.uid not in old_rows]
     if new:
         await blobs.put(connection, [blob for mail in new for blob in mail.blobs])
-        await _insert(connection, key, uid_validity, new, limit, now)
+        await _insert(connection, key, uid_validity, new, limits, now)
     await give_new_keys(connection, key, uid_validity, old_rows, now)
     await _advance(connection, lease, batch)
     new_uids = frozenset(mail.listed.uid for mail in new)
@@ -74,10 +74,10 @@ async def _insert(
     key: FolderKey,
     uid_validity: UidValidity,
     mails: Sequence[PreparedMail],
-    limit: BodyLimit,
+    limits: RowLimits,
     now: datetime,
 ) -> None:
-    rows = [mail_row(key, uid_validity, mail, limit, now) for mail in mails]
+    rows = [mail_row(key, uid_validity, mail, limits, now) for mail in mails]
     await insert_many(connection, message, [row.values for row in rows], _size)
     tails = {row.values["uid"]: row for row in rows if row.rest}
     attached = {mail.listed.uid: mail.attachments for mail in mails if mail.attachments}
@@ -85,7 +85,7 @@ async def _insert(
         return
     ids = await _row_ids(connection, key, uid_validity, sorted(tails.keys() | attached.keys()))
     for uid, row in tails.items():
-        await _append(connection, ids[uid], row)
+        await _write_bodies(connection, ids[uid], row)
     children = [child for uid, files in attached.items() for child in attachment_rows(ids[uid], files)]
     await insert_many(connection, attachment, children, lambda _: _ROW_BYTES)
 
@@ -102,13 +102,20 @@ async def _row_ids(
     return {row.uid: row.id for row in await connection.execute(select)}
 
 
-async def _append(connection: AsyncConnection, row_id: int, row: MailRow) -> None:
+async def _write_bodies(connection: AsyncConnection, row_id: int, row: MailRow) -> None:
+    """Sends long bodies in pieces.
+
+    They are put together in a variable of the session: appended to the row itself, each piece would write all those
+    before it anew.
+    """
     for column, pieces in row.rest.items():
+        await connection.exec_driver_sql("SET @ops_body = ''")
         for piece in pieces:
-            longer = sa.func.concat(message.c[column], piece)
-            if connection.dialect.name == "sqlite":
-                longer = message.c[column].op("||")(piece)
-            await connection.execute(sa.update(message).where(message.c.id == row_id).values({column: longer}))
+            append = f"SET @ops_body = CONCAT(@ops_body, {HEX_TEXT})"
+            await connection.exec_driver_sql(append, (hex_text(piece),))
+        whole = sa.update(message).where(message.c.id == row_id).values({column: sa.text("@ops_body")})
+        await connection.execute(whole)
+    await connection.exec_driver_sql("SET @ops_body = NULL")
 
 
 async def _advance(connection: AsyncConnection, lease: Lease, batch: LandingBatch) -> None:

@@ -76,7 +76,7 @@ class MySqlLocks:
                         await connection.close()
                 except (TimeoutError, sa_exc.SQLAlchemyError, OSError) as error:
                     log.warning("guard_close_failed", error=type(error).__name__)
-                    await connection.invalidate()
+                    await _discard(connection)
         await self._engine.dispose(close=False)
 
     async def _owns(self, names: set[str]) -> bool:
@@ -104,7 +104,7 @@ class MySqlLocks:
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
         self._names.clear()
-        if connection is not None and not connection.closed:
+        if connection is not None:
             task = asyncio.ensure_future(_discard(connection))
             _discarding.add(task)
             task.add_done_callback(_discarding.discard)
@@ -115,7 +115,8 @@ _discarding: set[asyncio.Future[None]] = set()
 
 async def _discard(connection: AsyncConnection) -> None:
     try:
-        await connection.invalidate()
-        await connection.close()
+        if not connection.closed:
+            await connection.invalidate()
+            await connection.close()
     except (sa_exc.SQLAlchemyError, OSError) as error:
         log.debug("guard_discard_failed", error=type(error).__name__)

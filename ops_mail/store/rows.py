@@ -17,40 +17,52 @@ JSON_BYTES = 1024 * 1024
 DEFECTS = 200
 MEDIUM_BYTES = 16 * 1024 * 1024 - 1  # a MEDIUMTEXT column
 PIECE_CHARS = 128 * 1024
-"""Of a long body, so much is in the INSERT; the rest follows in pieces, because a driver turns each statement into
-text on the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
-class BodyLimit:
-    """How many bytes the text and HTML of one row may have together: a row beyond the packet limit cannot be read."""
+class RowLimits:
+    """How large a row may be. The defaults are those of a database without a packet limit.
 
-    total_bytes: int = MEDIUM_BYTES
+    `body_bytes`: text and HTML together; beyond the packet limit a row could be neither written nor read.
+    `json_bytes`: each JSON column. `piece_chars`: how much of a body is in the INSERT; the rest follows in pieces,
+    because a driver turns each statement into text on the event loop. None = all of it.
+    """
+
+    body_bytes: int = MEDIUM_BYTES
+    json_bytes: int = JSON_BYTES
+    piece_chars: int | None = None
 
     @classmethod
-    def for_packet(cls, max_allowed_packet: int) -> BodyLimit:
-        """A quarter of the packet, at most 4 MiB, is left for the other columns."""
+    def for_packet(cls, max_allowed_packet: int) -> RowLimits:
+        """A quarter of the packet, at most 4 MiB, is left to the columns besides the bodies.
+
+        In the INSERT long values take twice their bytes (hex digits) and a character up to four bytes.
+        """
         spare = min(max_allowed_packet // 4, 4 * 1024 * 1024)
-        return cls(min(MEDIUM_BYTES, max_allowed_packet - spare))
+        return cls(
+            body_bytes=min(MEDIUM_BYTES, max_allowed_packet - spare),
+            json_bytes=min(JSON_BYTES, max_allowed_packet // 20),
+            piece_chars=min(PIECE_CHARS, max_allowed_packet // 64),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class MailRow:
-    """`values` for `ops_mail_message`; `rest` holds what is to be appended to its long columns, piece by piece."""
+    """`values` for `ops_mail_message`; `rest` the pieces of the long bodies that are not among them."""
 
     values: dict[str, Any]
     rest: dict[str, list[str]]
 
 
 def mail_row(
-    key: FolderKey, uid_validity: UidValidity, prepared: PreparedMail, limit: BodyLimit, now: datetime
+    key: FolderKey, uid_validity: UidValidity, prepared: PreparedMail, limits: RowLimits, now: datetime
 ) -> MailRow:
     """The row of one mail; `now` is the database's time."""
     mail, listed = prepared.mail, prepared.listed
     notes = [scrub(defect) for defect in mail.defects[:DEFECTS]]
     if len(mail.defects) > DEFECTS:
         note(notes, "truncated:defects")
-    text, html = _bodies(mail.text_body, mail.html_body, limit, notes)
+    text, html = _bodies(mail.text_body, mail.html_body, limits, notes)
     rest: dict[str, list[str]] = {}
     values = {
         "mailbox": key.mailbox,
@@ -61,8 +73,8 @@ def mail_row(
         "subject": fit(mail.subject, "subject", notes, max_bytes=TEXT_BYTES),
         "from_name": fit(mail.from_name, "from_name", notes, max_chars=512),
         "from_addr": fit(mail.from_addr, "from_addr", notes, max_chars=512),
-        "to_addrs": _addresses(mail.to_addrs, "to_addrs", notes),
-        "cc_addrs": _addresses(mail.cc_addrs, "cc_addrs", notes),
+        "to_addrs": _addresses(mail.to_addrs, "to_addrs", notes, limits),
+        "cc_addrs": _addresses(mail.cc_addrs, "cc_addrs", notes, limits),
         "reply_to": fit(mail.reply_to, "reply_to", notes, max_chars=998),
         "return_path": fit(mail.return_path, "return_path", notes, max_chars=512),
         "auth_results": fit(mail.auth_results, "auth_results", notes, max_bytes=TEXT_BYTES),
@@ -70,9 +82,9 @@ def mail_row(
         "received_at": fit_time(listed.internal_date, "received_at", notes),
         "size_bytes": listed.size_bytes,
         "raw_sha256": prepared.raw_sha256,
-        "text_body": _first_piece(text, "text_body", rest),
-        "html_body": _first_piece(html, "html_body", rest),
-        "headers": fit_json([list(pair) for pair in mail.headers], "headers", notes, max_bytes=JSON_BYTES),
+        "text_body": _first_piece(text, "text_body", rest, limits),
+        "html_body": _first_piece(html, "html_body", rest, limits),
+        "headers": fit_json([list(pair) for pair in mail.headers], "headers", notes, max_bytes=limits.json_bytes),
         "flags": fit_json(listed.flags, "flags", notes, max_bytes=TEXT_BYTES),
         "status": prepared.status.value,
         "attempts": 0,
@@ -114,21 +126,23 @@ def _note_attachments(rows: Sequence[AttachmentRow], defects: list[str]) -> None
         fit(row.content_id, "attachment.content_id", defects, max_chars=998)
 
 
-def _addresses(addresses: Sequence[Address], column: str, notes: list[str]) -> list[Any]:
+def _addresses(addresses: Sequence[Address], column: str, notes: list[str], limits: RowLimits) -> list[Any]:
     return list(
-        fit_json([{"name": one.name, "addr": one.addr} for one in addresses], column, notes, max_bytes=JSON_BYTES)
+        fit_json(
+            [{"name": one.name, "addr": one.addr} for one in addresses], column, notes, max_bytes=limits.json_bytes
+        )
     )
 
 
-def _bodies(text: str | None, html: str | None, limit: BodyLimit, notes: list[str]) -> tuple[str | None, str | None]:
+def _bodies(text: str | None, html: str | None, limits: RowLimits, notes: list[str]) -> tuple[str | None, str | None]:
     """Both bodies within the limit: each may use what the other leaves, and half of it in any case."""
     text, html = fit(text, "text_body", notes), fit(html, "html_body", notes)
     text_size, html_size = (len(one.encode()) if one else 0 for one in (text, html))
-    if text_size + html_size <= limit.total_bytes:
+    if text_size + html_size <= limits.body_bytes:
         return text, html
-    half = limit.total_bytes // 2
-    text_room = max(half, limit.total_bytes - html_size)
-    html_room = limit.total_bytes - min(text_size, text_room)
+    half = limits.body_bytes // 2
+    text_room = max(half, limits.body_bytes - html_size)
+    html_room = limits.body_bytes - min(text_size, text_room)
     return _cut(text, text_room, "text_body", notes), _cut(html, html_room, "html_body", notes)
 
 
@@ -141,8 +155,9 @@ def _cut(text: str | None, room: int, column: str, notes: list[str]) -> str | No
     return short
 
 
-def _first_piece(text: str | None, column: str, rest: dict[str, list[str]]) -> str | None:
-    if text is None or len(text) <= PIECE_CHARS:
+def _first_piece(text: str | None, column: str, rest: dict[str, list[str]], limits: RowLimits) -> str | None:
+    size = limits.piece_chars
+    if text is None or size is None or len(text) <= size:
         return text
-    rest[column] = [text[at : at + PIECE_CHARS] for at in range(PIECE_CHARS, len(text), PIECE_CHARS)]
-    return text[:PIECE_CHARS]
+    rest[column] = [text[at : at + size] for at in range(0, len(text), size)]
+    return None

@@ -91,8 +91,8 @@ class Store:
         landing.check_batch(batch)
 
         async def work(connection: AsyncConnection) -> LandingResult:
-            limit = await self.database.body_limit(connection)
-            return await landing.land(connection, self.blobs, limit, lease, batch)
+            limits = await self.database.row_limits(connection)
+            return await landing.land(connection, self.blobs, limits, lease, batch)
 
         return await self.database.writing("landing", work, LANDING_SECONDS)
 

@@ -1,5 +1,6 @@
 """The HTTP side: health for Kubernetes, metrics for Prometheus, a page for people."""
 
-from ops_mail.web.server import WebServer, WebSources
+from ops_mail.web.server import WebServer
+from ops_mail.web.sources import WebOptions, WebSources
 
-__all__ = ["WebServer", "WebSources"]
+__all__ = ["WebOptions", "WebServer", "WebSources"]

@@ -3,46 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from importlib.resources import files
 
 import structlog
 from aiohttp import web
 from prometheus_client.aiohttp import make_aiohttp_handler
 
-from ops_mail.core.clock import Clock
-from ops_mail.core.status import ProcessStatus
 from ops_mail.errors import OpsMailError
-from ops_mail.metrics import Metrics
-from ops_mail.web.page import CONTENT_SECURITY_POLICY, render_page
-from ops_mail.web.view import health_view, ready_view, status_view
+from ops_mail.store.overview import OverviewReader
+from ops_mail.web.assets import serve_asset
+from ops_mail.web.headers import add_security_headers
+from ops_mail.web.people import PeopleHandlers
+from ops_mail.web.probes import health_view, ready_view
+from ops_mail.web.sources import WebOptions, WebSources
 
 log = structlog.get_logger("ops_mail.web")
 
 _SHUTDOWN_SECONDS = 1.0  # aiohttp's cleanup takes up to twice this
-
-
-@dataclass(frozen=True, slots=True)
-class WebSources:
-    """What the endpoints read."""
-
-    status: ProcessStatus
-    metrics: Metrics
-    clock: Clock
-    stuck_reasons: Callable[[], list[str]]
+_LARGEST_BODY = 4096  # the only thing ever sent here is a token
 
 
 class WebServer:
     """`start` binds the port or raises `OpsMailError`; `close` never raises."""
 
-    def __init__(self, sources: WebSources) -> None:
+    def __init__(self, sources: WebSources, options: WebOptions | None = None) -> None:
         self._sources = sources
-        application = web.Application()
-        application.router.add_get("/healthz", self._healthz)
-        application.router.add_get("/readyz", self._readyz)
-        application.router.add_get("/metrics", make_aiohttp_handler(sources.metrics.registry))
-        application.router.add_get("/api/status", self._api_status)
-        application.router.add_get("/", self._page)
+        self._people = PeopleHandlers(sources, options or WebOptions())
+        self._description = (files("ops_mail.web") / "openapi.json").read_bytes()
+        application = web.Application(client_max_size=_LARGEST_BODY)
+        application.on_response_prepare.append(add_security_headers)
+        router = application.router
+        router.add_get("/healthz", self._healthz)
+        router.add_get("/readyz", self._readyz)
+        router.add_get("/metrics", make_aiohttp_handler(sources.metrics.registry))
+        router.add_get("/api/openapi.json", self._openapi)
+        router.add_get("/static/{name}", serve_asset)
+        self._people.add_routes(router)
         self._runner = web.AppRunner(
             application, handle_signals=False, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS
         )
@@ -62,7 +58,16 @@ class WebServer:
         self.port = self._runner.addresses[0][1]
         log.info("http_listening", host=host, port=self.port)
 
+    def connect_database(self, reader: OverviewReader, ready: asyncio.Event) -> None:
+        """From now on the page may look at the database, once `ready` is set (the tables exist)."""
+        self._people.connect_database(reader, ready)
+
+    async def disconnect_database(self) -> None:
+        """Before the database is closed: the page goes on from memory alone."""
+        await self._people.disconnect_database()
+
     async def close(self) -> None:
+        self._people.close()
         try:
             async with asyncio.timeout(2 * _SHUTDOWN_SECONDS + 0.5):
                 await self._runner.cleanup()
@@ -77,17 +82,5 @@ class WebServer:
         code, body = ready_view(self._sources.status, self._sources.clock.boot())
         return web.json_response(body, status=code)
 
-    async def _api_status(self, _request: web.Request) -> web.Response:
-        sources = self._sources
-        return web.json_response(status_view(sources.status, sources.stuck_reasons(), sources.clock.boot()))
-
-    async def _page(self, _request: web.Request) -> web.Response:
-        sources = self._sources
-        html = render_page(status_view(sources.status, sources.stuck_reasons(), sources.clock.boot()))
-        headers = {
-            "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-            "X-Content-Type-Options": "nosniff",
-            "Referrer-Policy": "no-referrer",
-            "Cache-Control": "no-store",
-        }
-        return web.Response(text=html, content_type="text/html", headers=headers)
+    async def _openapi(self, _request: web.Request) -> web.Response:
+        return web.Response(body=self._description, content_type="application/json", charset="utf-8")

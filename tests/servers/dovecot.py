@@ -313,6 +313,8 @@ class Dovecot:
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - dt.timedelta(days=1)).not_valid_after(now + dt.timedelta(days=2))
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(_signing_usage(), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
             .sign(authority_key, hashes.SHA256())
         )  # fmt: skip
         key = ec.generate_private_key(ec.SECP256R1())
@@ -325,6 +327,9 @@ class Dovecot:
             .public_key(key.public_key()).serial_number(x509.random_serial_number())
             .not_valid_before(now - dt.timedelta(days=1)).not_valid_after(now + dt.timedelta(days=1))
             .add_extension(names, critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False
+            )
             .sign(authority_key, hashes.SHA256())
         )  # fmt: skip
         self.ca_file.write_bytes(root_certificate.public_bytes(serialization.Encoding.PEM))
@@ -338,6 +343,14 @@ class Dovecot:
     def client_context(self) -> ssl.SSLContext:
         """A context that trusts this server."""
         return ssl.create_default_context(cafile=str(self.ca_file))
+
+
+def _signing_usage() -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
+        key_agreement=False, key_cert_sign=True, crl_sign=True,
+        encipher_only=False, decipher_only=False,
+    )  # fmt: skip
 
 
 def _multiappend(client: imaplib.IMAP4, folder: str, raws: list[bytes]) -> list[int]:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import socket
 import ssl
+import struct
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -72,7 +74,9 @@ class Peer:
         return line.rstrip(b"\r\n")
 
     def cut_off(self) -> None:
-        """Resets the connection."""
+        """Resets the connection (RST), as a firewall or a crashed machine would."""
+        sock = self.writer.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
 
 

@@ -29,11 +29,18 @@ class Tables:
             connection.execute(sa.text(sql), values)
 
     def hashes(self) -> Counter[str]:
-        """How many rows hold each raw content."""
+        """How many rows hold each raw content; none before the tables are there."""
+        if not self.exist():
+            return Counter()
         return Counter(row["raw_sha256"] for row in self.rows("SELECT raw_sha256 FROM ops_mail_message"))
 
     def count(self) -> int:
-        return int(self.value("SELECT COUNT(*) FROM ops_mail_message"))
+        """How many mails have a row."""
+        return int(self.value("SELECT COUNT(*) FROM ops_mail_message")) if self.exist() else 0
+
+    def exist(self) -> bool:
+        """Has a migration been here?"""
+        return sa.inspect(self._engine).has_table("ops_mail_message")
 
     def count_of(self, table: str) -> int:
         return int(self.value(f"SELECT COUNT(*) FROM {table}"))

@@ -45,6 +45,10 @@ async def cutting(peer: Peer, command: ReceivedCommand) -> None:
     peer.cut_off()
 
 
+async def closing(peer: Peer, command: ReceivedCommand) -> None:
+    peer.writer.close()
+
+
 async def bye(peer: Peer, command: ReceivedCommand) -> None:
     await peer.send(b"* BYE Session expired, please login again")
 
@@ -80,7 +84,8 @@ COMMANDS: dict[str, tuple[str, Action]] = {
 }
 FAULTS: dict[str, tuple[Handler, set[Failure]]] = {
     "silence": (never, {Failure.TIMEOUT}),
-    "cut": (cutting, {Failure.LOST}),
+    "reset": (cutting, {Failure.LOST}),
+    "closed": (closing, {Failure.LOST}),
     "bye": (bye, {Failure.BYE}),
     "another_tag": (answering(b"ZZZ9 OK done"), {Failure.PROTOCOL}),
     "nonsense": (answering(b"Subject: this is a mail, not IMAP"), {Failure.PROTOCOL}),

@@ -5,10 +5,14 @@ import base64
 import datetime as dt
 import logging
 import ssl
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from ops_mail.core.mailbox import AuthMethod, Security
 from ops_mail.errors import Failure, ImapError
@@ -179,6 +183,36 @@ async def test_a_certificate_for_another_host_is_called_a_mismatch(authority: tr
     assert caught.value.failure is Failure.TLS
 
 
+async def test_an_in_house_authority_without_key_identifiers_is_trusted_on_every_python(tmp_path: Path) -> None:
+    """Python 3.13's defaults would refuse it with "Missing Authority Key Identifier"."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "in-house")])
+    now = dt.datetime.now(dt.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = tmp_path / "in-house.pem"
+    pem.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    key_file = tmp_path / "in-house.key"
+    key_file.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem, key_file)
+    async with ScriptedImap(tls=context) as server:
+        session = await open_session(options(server, security=Security.TLS, ca_file=pem))
+        await session.logout(5)
+
+
 async def test_an_unknown_authority_points_at_the_setting(authority: trustme.CA) -> None:
     async with tls_server(authority, "127.0.0.1") as server:
         with pytest.raises(ImapError, match="OPS_MAIL_IMAP_CA_FILE") as caught:
@@ -338,8 +372,10 @@ async def test_the_servers_own_trouble_is_no_wrong_password(text: str) -> None:
 
 async def test_nothing_secret_is_logged_by_the_library(dovecot: Dovecot, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    logging.getLogger("aioimaplib").setLevel(logging.DEBUG)
+    library = "aioimaplib.aioimaplib"
+    caplog.set_level(logging.DEBUG, library)  # as a later logging configuration might
     await (await open_session(options(dovecot))).logout(5)
+    logging.getLogger(library).critical("Sending : %s", dovecot.password)
     assert not [record for record in caplog.records if record.name.startswith("aioimaplib")]
     assert dovecot.password not in caplog.text
 

@@ -64,6 +64,9 @@ def test_examples_of_the_standard(value: bytes, shown: list[tuple[str, str]]) ->
         (b"Jane <jane@example.org", [("Jane", "jane@example.org")]),  # the bracket is missing
         (b'"Jane <jane@example.org>', [("Jane", "jane@example.org")]),  # the quote is missing
         (b"O'Neil (the) [boss] <o@x.org>", [("O'Neil [boss]", "o@x.org")]),
+        (b"a@x.org b@x.org", [("", "a@x.org"), ("", "b@x.org")]),
+        (b'"a@x.org"', [("", "a@x.org")]),
+        (b"<a@x.org> Jane Doe", [("Jane Doe", "a@x.org")]),
         (b"root", [("", "root")]),
         (b"undisclosed recipients", [("undisclosed recipients", "")]),
         (b"<mailto:jane@example.org>", [("", "jane@example.org")]),

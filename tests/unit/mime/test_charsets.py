@@ -125,6 +125,11 @@ def test_charset_that_html_itself_names_when_the_header_names_none() -> None:
         assert text(page.encode("gbk"), None, "html") == page
 
 
+def test_charset_that_html_names_counts_more_than_us_ascii() -> None:
+    page = '<meta charset="koi8-r"><p>Привет</p>'
+    assert text(page.encode("koi8-r"), "us-ascii", "html") == page
+
+
 @pytest.mark.parametrize(
     ("codec", "content"),
     [

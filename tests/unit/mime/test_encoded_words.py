@@ -87,6 +87,18 @@ def test_word_that_is_not_closed_ends_where_the_next_begins() -> None:
     assert subject(b"=?utf-8?B?5rWL =?utf-8?B?6K+V?=") == "测试"
 
 
+def test_word_of_which_only_the_last_sign_is_missing() -> None:
+    assert subject(b"=?utf-8?Q?abc?") == "abc"
+
+
+def test_base64_in_the_alphabet_for_urls() -> None:
+    assert subject(b"=?utf-8?B?Pz8_Pj4-?=") == "???>>>"
+
+
+def test_raw_character_cut_by_folding() -> None:
+    assert subject("测".encode()[:2] + b"\r\n " + "测".encode()[2:] + "试".encode()) == "测试"
+
+
 def test_text_directly_before_and_after_a_word() -> None:
     assert subject(b"[x]=?utf-8?Q?=C3=A4?=[y]") == "[x]ä[y]"
 

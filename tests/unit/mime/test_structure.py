@@ -219,6 +219,18 @@ def test_image_inside_of_html_is_listed_with_its_content_id() -> None:
     assert (image.content_id, image.disposition, image.filename) == ("a@b", "inline", None)
 
 
+@pytest.mark.parametrize("start", [b'; start="<root@x>"', b""])
+def test_root_of_related_parts_that_does_not_stand_first(start: bytes) -> None:
+    mail = parse_mail(
+        b"Content-Type: multipart/related; boundary=b"
+        + start
+        + b"\n\n--b\nContent-Type: image/png\nContent-ID: <a@b>\n\nx\n"
+        b"--b\nContent-Type: text/html\nContent-ID: <root@x>\n\n<p>root\n--b--\n"
+    )
+    assert mail.html_body == "<p>root"
+    assert [item.content_type for item in mail.attachments] == ["image/png"]
+
+
 def test_header_of_an_oversize_mail_alone() -> None:
     mail = parse_header_only(
         b"From: A <a@x.org>\r\nSubject: =?utf-8?Q?=C3=A4?=\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"

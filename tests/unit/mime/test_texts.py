@@ -25,6 +25,24 @@ def test_plain_and_html_of_an_alternative() -> None:
     assert (mail.text_body, mail.html_body) == ("plain\n", "<p>html</p>")
 
 
+def test_text_is_made_from_html_when_the_plain_part_is_empty() -> None:
+    mail = parse_mail(
+        b"Content-Type: multipart/alternative; boundary=b\n\n"
+        b"--b\n\n \n--b\nContent-Type: text/html\n\n<p>html</p>\n--b--"
+    )
+    assert mail.text_body == "html"
+
+
+def test_html_of_apple_mail_with_a_file_in_the_middle() -> None:
+    mail = parse_mail(
+        b"Content-Type: multipart/alternative; boundary=o\n\n--o\n\nplain\n--o\n"
+        b"Content-Type: multipart/mixed; boundary=i\n\n--i\nContent-Type: text/html\n\n<p>one\n--i\n"
+        b"Content-Type: application/pdf; name=a.pdf\n\nx\n--i\nContent-Type: text/html\n\n<p>two\n--i--\n--o--"
+    )
+    assert (mail.text_body, mail.html_body) == ("plain\n", "<p>one\n<p>two")
+    assert [item.filename for item in mail.attachments] == ["a.pdf"]
+
+
 def test_text_is_made_from_html_when_there_is_no_plain_part() -> None:
     mail = parse_mail(b"Content-Type: text/html\n\n<p>Hello</p><p>World</p>")
     assert (mail.text_body, mail.html_body) == ("Hello\n\nWorld\n", "<p>Hello</p><p>World</p>")

@@ -65,6 +65,7 @@ def test_a_host_a_username_and_a_password_are_enough_and_the_rest_has_the_docume
     assert (handler.max_attempts, handler.order) == (5, HandlerOrder.ANY)
     assert (settings.maintenance.verify_interval_seconds, settings.maintenance.retention_days) == (86_400, 0)
     assert (settings.http.host, settings.http.port) == ("0.0.0.0", 8080)
+    assert (settings.http.show_content, settings.http.token) == (False, None)
     assert (settings.log.level, settings.log.format, settings.log.directory) == (LogLevel.INFO, LogFormat.AUTO, None)
 
 
@@ -115,6 +116,15 @@ def test_lists_are_split_at_commas() -> None:
 
 def test_http_port_0_lets_the_system_choose() -> None:
     assert load(HTTP_PORT="0").http.port == 0
+
+
+def test_content_is_shown_to_those_who_hold_the_token(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("0123456789abcdef\n")
+    http = load(HTTP_SHOW_CONTENT="true", HTTP_TOKEN_FILE=str(tmp_path / "token")).http
+    assert http.show_content is True
+    assert http.token is not None
+    assert http.token.reveal() == "0123456789abcdef"
+    assert load(HTTP_TOKEN="0123456789abcdef").http.show_content is False
 
 
 def test_seconds_may_be_fractions() -> None:
@@ -215,7 +225,8 @@ def test_loading_lets_logs_mask_every_secret() -> None:
 def test_the_example_file_holds_every_setting_with_its_default(tmp_path: Path) -> None:
     text = Path(".env.example").read_text(encoding="utf-8")
     named = {line.lstrip("# ").partition("=")[0] for line in text.splitlines() if "OPS_MAIL_" in line and "=" in line}
-    assert set(KNOWN_NAMES) - named == {"OPS_MAIL_DATABASE_URL_FILE", "OPS_MAIL_WEBHOOK_SECRET_FILE"}
+    files = {"OPS_MAIL_DATABASE_URL_FILE", "OPS_MAIL_HTTP_TOKEN_FILE", "OPS_MAIL_WEBHOOK_SECRET_FILE"}
+    assert set(KNOWN_NAMES) - named == files
     defaults = load()
     own = {"IMAP_HOST", "IMAP_USERNAME", "IMAP_PASSWORD_FILE", "MAILBOXES_FILE", "ONLY", "WEBHOOK_URL"}
     values: dict[str, str] = {}

@@ -72,6 +72,8 @@ def problems(variables: dict[str, str], env_file: Path | None = None) -> list[st
         ("WEBHOOK_URL", "https:///mail", "must be an http:// or https:// URL with a host"),
         ("VERIFY_INTERVAL_SECONDS", "-1", "must be between 0 and 31622400, not '-1'"),
         ("RETENTION_DAYS", "-1", "must be between 0 and 36500, not '-1'"),
+        ("HTTP_SHOW_CONTENT", "yes please", "must be true or false, not 'yes please'"),
+        ("HTTP_TOKEN", "hunter2", "must be at least 16 characters long"),
         ("HTTP_PORT", "-1", "must be between 0 and 65535, not '-1'"),
         ("LOG_LEVEL", "loud", "must be one of DEBUG, INFO, WARNING, ERROR, not 'LOUD'"),
         ("LOG_FORMAT", "xml", "must be one of auto, json, console, not 'xml'"),
@@ -161,7 +163,7 @@ def test_what_is_missing_is_told_all_at_once() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["IMAP_PASSWORD", "DATABASE_URL", "WEBHOOK_SECRET"])
+@pytest.mark.parametrize("name", ["IMAP_PASSWORD", "DATABASE_URL", "WEBHOOK_SECRET", "HTTP_TOKEN"])
 def test_a_secret_and_its_file_exclude_each_other(tmp_path: Path, name: str) -> None:
     (tmp_path / "secret").write_text("sqlite+aiosqlite:///x.db")
     variables = {f"OPS_MAIL_{name}": "sqlite+aiosqlite:///x.db", f"OPS_MAIL_{name}_FILE": str(tmp_path / "secret")}
@@ -170,7 +172,7 @@ def test_a_secret_and_its_file_exclude_each_other(tmp_path: Path, name: str) -> 
     ]
 
 
-@pytest.mark.parametrize("name", ["IMAP_PASSWORD_FILE", "DATABASE_URL_FILE", "WEBHOOK_SECRET_FILE"])
+@pytest.mark.parametrize("name", ["IMAP_PASSWORD_FILE", "DATABASE_URL_FILE", "WEBHOOK_SECRET_FILE", "HTTP_TOKEN_FILE"])
 def test_a_secret_file_that_cannot_be_read_is_a_mistake(tmp_path: Path, name: str) -> None:
     variables = {key: value for key, value in MAILBOX.items() if name[:13] not in key}
     variables[f"OPS_MAIL_{name}"] = str(tmp_path / "none")
@@ -192,6 +194,12 @@ def test_only_with_an_unknown_mailbox_is_a_mistake() -> None:
     ]
     assert problems(MAILBOX | {"OPS_MAIL_ONLY": "ops@example.org,x"}) == [
         'OPS_MAIL_ONLY: there is no mailbox "x"; known: ops@example.org'
+    ]
+
+
+def test_showing_content_needs_a_token() -> None:
+    assert problems(MAILBOX | {"OPS_MAIL_HTTP_SHOW_CONTENT": "true"}) == [
+        "OPS_MAIL_HTTP_TOKEN: is required when OPS_MAIL_HTTP_SHOW_CONTENT is true (or OPS_MAIL_HTTP_TOKEN_FILE)"
     ]
 
 
