@@ -19,15 +19,14 @@ class MySql(SqlServer):
     def prepare(self) -> None:
         """Copies the template. In a root folder the data lives below it: the server sees nothing else."""
         self.root = _root()
-        self.data = self.folder / "data"
-        if self.root is not None:
-            self.data = self.root / "tmp" / self.folder.name
+        self.data = (self.folder if self.root is None else self.root / "tmp" / self.folder.name) / "data"
         shutil.copytree(_template(self.root), self.data)
 
     def clean(self) -> None:
         """Removes the data below the root folder."""
-        if getattr(self, "root", None) is not None:
-            shutil.rmtree(self.data, ignore_errors=True)
+        data: Path | None = getattr(self, "data", None)
+        if data is not None and data.name == "data":
+            shutil.rmtree(data.parent, ignore_errors=True)
 
     def command(self) -> list[str]:
         """Loopback only, no X protocol."""

@@ -31,7 +31,7 @@ class SqlServer:
 
     def __init__(self) -> None:
         self.port = 0
-        self.folder = Path()
+        self._folder: Path | None = None  # only start() gives it a value, so stop() can remove nothing else
         self._process: subprocess.Popen[bytes] | None = None
         self._databases = 0
 
@@ -47,6 +47,13 @@ class SqlServer:
         """Undoes what `prepare` did outside of the folder."""
 
     @property
+    def folder(self) -> Path:
+        """The server's own folder, from `start` to `stop`."""
+        if self._folder is None:
+            raise RuntimeError("the server was not started")
+        return self._folder
+
+    @property
     def pid(self) -> int:
         """The server's process id."""
         assert self._process is not None
@@ -54,8 +61,8 @@ class SqlServer:
 
     def start(self) -> None:
         """Serves an empty server; returns when it answers."""
-        self.folder = Path(tempfile.mkdtemp(prefix="ops-mail-db-"))
-        self.folder.chmod(0o755)
+        self._folder = Path(tempfile.mkdtemp(prefix="ops-mail-db-"))
+        self._folder.chmod(0o755)
         self.port = free_port()
         try:
             self.prepare()
@@ -65,10 +72,12 @@ class SqlServer:
             raise
 
     def stop(self) -> None:
-        """Ends the server and removes every trace of it."""
+        """Ends the server and removes every trace of it; nothing at all if it was never started."""
         self.kill()
-        self.clean()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            self.clean()
+            shutil.rmtree(folder, ignore_errors=True)
 
     def kill(self) -> None:
         """SIGKILL, as a power cut would."""
