@@ -38,8 +38,9 @@ ensure_servers() {
 # Debian's stable archive has no MySQL, its development archive has: a small root of that, unpacked once and kept.
 ensure_mysql_root() {
     local root=$OPS_MAIL_TEST_CACHE/mysql-root new lock_fd
+    # It is entered by chroot.
+    is_root || fail "no MySQL here: needs its server (mysqld) on the PATH, or root, or --without-mysql to do without"
     [ -e "$root" ] && return
-    is_root || fail "no MySQL here (mysqld on the PATH or $root): needs root once, or --without-mysql"
     mkdir -p "$OPS_MAIL_TEST_CACHE"
     exec {lock_fd}>"$OPS_MAIL_TEST_CACHE/lock"
     flock "$lock_fd" # another run may be making it
