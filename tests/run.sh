@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs what the tests need, then runs every check and every test:  bash tests/run.sh [--without-mysql] [pytest arguments]
 #
-# Needs Python 3.11 to 3.13 and, on Debian, root for what is missing: Dovecot, MariaDB, and a MySQL in a folder of its own. A normal
-# user can run it where these are installed. Nothing global is started: each test starts its own servers on loopback.
+# Needs Python 3.11 to 3.13 and, on Debian, root for what is missing: Dovecot, MariaDB, Prometheus, and a MySQL in a
+# folder of its own. A normal user can run it where these are installed. Nothing global is started: the tests start their
+# own servers on loopback.
 #   --without-mysql      for a machine that can have no MySQL: the suites run on SQLite and MariaDB alone
 #   OPS_MAIL_TEST_CACHE  where MySQL is kept between runs (default ~/.cache/ops-mail-tests)
 set -euo pipefail
@@ -21,17 +22,31 @@ done
 
 has_real_mysql() { command -v mysqld >/dev/null && ! mysqld --version 2>/dev/null | grep -qi mariadb; }
 
+# What the tests start or ask, and the Debian package that brings it. The core packages of MariaDB hold no service.
+declare -A packages=(
+    [/usr/lib/dovecot/imap]=dovecot-imapd
+    [dovecot]=dovecot-imapd
+    [mariadbd]=mariadb-server-core
+    [my_print_defaults]=mariadb-client-core
+    [prometheus]=prometheus
+    [promtool]=prometheus
+    [ps]=procps
+    [systemd-analyze]=systemd
+)
+
 ensure_servers() {
-    local missing=()
-    command -v dovecot >/dev/null && [ -x /usr/lib/dovecot/imap ] || missing+=(dovecot-imapd)
-    # The core packages hold the server and its installer, and no service.
-    command -v mariadbd >/dev/null || missing+=(mariadb-server-core)
-    command -v my_print_defaults >/dev/null || missing+=(mariadb-client-core)
+    local missing=() name
+    for name in "${!packages[@]}"; do
+        command -v "$name" >/dev/null || missing+=("${packages[$name]}")
+    done
     if [ -n "$mysql_wanted" ] && ! has_real_mysql && [ ! -e "$OPS_MAIL_TEST_CACHE/mysql-root" ]; then
         command -v debootstrap >/dev/null || missing+=(debootstrap)
         [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)
     fi
-    if [ ${#missing[@]} -gt 0 ]; then apt_install "${missing[@]}"; fi
+    if [ ${#missing[@]} -gt 0 ]; then
+        mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
+        apt_install "${missing[@]}"
+    fi
     if [ -n "$mysql_wanted" ] && ! has_real_mysql; then ensure_mysql_root; fi
 }
 
@@ -46,6 +61,7 @@ ensure_mysql_root() {
     flock "$lock_fd" # another run may be making it
     if [ ! -e "$root" ]; then
         echo "unpacking MySQL into $root (about a minute, once)"
+        rm -rf --one-file-system "$OPS_MAIL_TEST_CACHE"/mysql-root.new.* # of a run that was killed
         new=$(mktemp -d "$OPS_MAIL_TEST_CACHE/mysql-root.new.XXXXXX")
         chmod 755 "$new"
         if ! debootstrap --variant=minbase --include=mysql-server-core sid "$new" >"$new.log" 2>&1; then
