@@ -16,7 +16,7 @@ import structlog
 
 from ops_mail import __version__
 from ops_mail.app.modules import Modules, modules_for
-from ops_mail.app.options import backoff_policy, listener_options
+from ops_mail.app.options import backoff_policy, listener_options, web_options
 from ops_mail.app.spool_root import spool_root
 from ops_mail.core.clock import Clock
 from ops_mail.core.ids import FolderKey
@@ -30,6 +30,7 @@ from ops_mail.metrics import Metrics, measure_loop_lag
 from ops_mail.mime.pool import ParserPool
 from ops_mail.settings import Settings
 from ops_mail.store import Guard, Store, open_store
+from ops_mail.store.overview import OverviewReader
 from ops_mail.supervisor import ServiceManager, StopSwitch, Supervisor
 from ops_mail.web import WebServer, WebSources
 
@@ -112,9 +113,11 @@ class _Process:
             started_at=self._clock.now(),
             mailboxes=self._mailbox_statuses(),
             modules=modules.words(),
+            instance_id=self._holder,
         )
         hooks.on_status(self._status)
-        self._web = WebServer(WebSources(self._status, self._metrics, self._clock, self._supervisor.reasons))
+        sources = WebSources(self._status, self._metrics, self._clock, self._supervisor.reasons)
+        self._web = WebServer(sources, web_options(settings))
 
     def _mailbox_statuses(self) -> list[MailboxStatus]:
         session = self._settings.session
@@ -163,6 +166,7 @@ class _Process:
         parsers = ParserPool(max_message_bytes=settings.session.max_message_bytes)
         try:
             schema_ready = asyncio.Event()
+            self._web.connect_database(OverviewReader(store.database), schema_ready)
             self._start_maintenance(store, schema_ready)
             if self._handler is not None:
                 self._start_handlers(self._handler, store, schema_ready)
@@ -172,6 +176,7 @@ class _Process:
             await self._stop.wait()
             await self._supervisor.join(settings.shutdown_grace_seconds * 0.7)
         finally:
+            await self._web.disconnect_database()
             await parsers.close()
             await guard.close()
             await store.close(_CLOSE_SECONDS)

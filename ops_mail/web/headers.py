@@ -18,7 +18,6 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
-    "Server": "ops-mail",
 }
 
 
@@ -26,3 +25,4 @@ async def add_security_headers(_request: web.Request, response: web.StreamRespon
     """A signal handler for `on_response_prepare`; what an answer has set itself stays."""
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
+    response.headers["Server"] = "ops-mail"  # instead of the versions of Python and aiohttp

@@ -14,6 +14,7 @@ from ops_mail.store.overview_model import Overview
 log = structlog.get_logger("ops_mail.web")
 
 EVERY_SECONDS = 5.0
+_STOP_SECONDS = 1.0
 INTEREST_SECONDS = 15.0
 """How long after the last request somebody counts as looking: a page without script reloads every 10 s."""
 
@@ -48,7 +49,7 @@ class DatabaseLook:
         """Asks no more, and forgets: what the page shows from now on is memory alone."""
         if self._task is not None:
             self._task.cancel()
-            await asyncio.wait({self._task})
+            await asyncio.wait({self._task}, timeout=_STOP_SECONDS)
             self._task = None
         self.latest = Look()
 
