@@ -5,6 +5,16 @@ from __future__ import annotations
 import re
 
 from ops_mail.core.mail import Address
+from ops_mail.mime.address_entry import (
+    AT,
+    QUOTED_PAIR,
+    SPACE,
+    bare,
+    bracketed,
+    display_name,
+    is_blank,
+    split_at_spaces,
+)
 from ops_mail.mime.defects import Defect
 from ops_mail.mime.notes import Notes
 from ops_mail.mime.words import decode_value
@@ -22,9 +32,9 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _QUOTED = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-_QUOTED_PAIR = re.compile(rb"\\(.)", re.DOTALL)
 _COMMENT_PIECE = re.compile(rb"[^()\\]++|\\.|[()]|\\\Z", re.DOTALL)
 _INNER = re.compile(r"<\s*([^\s<>]+@[^\s<>]+)\s*>")
+_LONGEST_NAME = 2000  # of those in which an address is looked for
 _LOOKS_LIKE = re.compile(r"[^\s<>,;:\"()]+@[^\s<>,;:\"()]+\Z")
 
 
@@ -33,18 +43,10 @@ def read_addresses(value: bytes, notes: Notes, limit: int) -> list[Address]:
     simple = _SIMPLE.fullmatch(value.strip())
     if simple is not None and b"=?" not in simple[3]:
         name = simple[1] if simple[1] is not None else simple[2]
-        return [Address(_name(name.strip(), notes), _addr(simple[3], notes))]
+        return [Address(display_name([name], notes), decode_value(simple[3], notes))]
     if _BARE.fullmatch(value):
-        return [Address("", _addr(value, notes))]
+        return [Address("", decode_value(value, notes))]
     return _Reader(value, notes, limit).read()
-
-
-def _name(value: bytes, notes: Notes) -> str:
-    return " ".join(decode_value(value, notes).split()) if value else ""
-
-
-def _addr(value: bytes, notes: Notes) -> str:
-    return decode_value(value, notes)
 
 
 class _Reader:
@@ -80,7 +82,7 @@ class _Reader:
             if match.lastgroup == "special":
                 position = self._special(match[0], position)
             elif match.lastgroup == "space":
-                self._tokens().append(b" ")
+                self._tokens().append(SPACE)
             else:
                 self._tokens().append(match[0])
         self._finish()
@@ -98,9 +100,8 @@ class _Reader:
         if char == b'"':
             return self._quote(position)
         if char == b"<" and not self._in_angle:
-            if self._angle is not None and any(token.strip() for token in self._phrase_after_angle()):
-                # "A <a@x> B <b@x>": the comma is missing.
-                following = self._phrase_after_angle()
+            following = self._phrase[self._angle_at :]
+            if self._angle is not None and not is_blank(following):  # "A <a@x> B <b@x>": the comma is missing
                 del self._phrase[self._angle_at :]
                 self._finish()
                 self._phrase = following
@@ -115,22 +116,15 @@ class _Reader:
                 self._finish()
                 if char == b";":
                     self._flush_pending()
-        elif char == b":" and not self._in_angle and self._angle is None and not self._has_at(self._phrase):
+        elif char == b":" and not self._in_angle and self._angle is None and AT not in self._phrase:
             self._flush_pending()
             self._phrase, self._comments = [], []  # the name of a group
         else:
             self._tokens().append(char)
         return position
 
-    def _phrase_after_angle(self) -> list[bytes]:
-        return self._phrase[self._angle_at :]
-
     def _is_route(self) -> bool:
-        return bool(self._angle) and self._angle is not None and self._angle[0] == b"@"
-
-    @staticmethod
-    def _has_at(tokens: list[bytes]) -> bool:
-        return b"@" in tokens
+        return bool(self._angle) and self._angle is not None and self._angle[0] == AT
 
     def _quote(self, position: int) -> int:
         """A quote that never closes is a plain character; that too is found out only once."""
@@ -153,7 +147,7 @@ class _Reader:
             elif piece[0] == b")":
                 depth -= 1
                 if depth == 0:
-                    self._comments.append(_QUOTED_PAIR.sub(rb"\1", self._value[begin : piece.start()]))
+                    self._comments.append(QUOTED_PAIR.sub(rb"\1", self._value[begin : piece.start()]))
                     return piece.end()
         self._comments_close = False
         self._tokens().append(b"(")
@@ -164,81 +158,36 @@ class _Reader:
         comments = self._comments
         self._phrase, self._angle, self._comments, self._in_angle = [], None, [], False
         if angle is not None:
-            name = self._display(phrase).strip('"') or self._display(comments)
-            self._add(", ".join((*self._take_pending(name), name)), self._spec(angle))
-        elif phrase.count(b"@") > 1:
+            name = display_name(phrase, self._notes).strip('"') or display_name(comments, self._notes)
+            self._add(", ".join((*self._take_pending(name), name)), bracketed(angle, self._notes))
+        elif AT in phrase:
             self._flush_pending()
-            for entry in _split_at_spaces(phrase):
-                self._add("", *self._bare(entry)[:1])
-        elif self._has_at(phrase):
-            self._flush_pending()
-            self._add(self._display(comments), *self._bare(phrase))
-        elif any(token.strip() for token in phrase):
+            entries = [phrase] if phrase.count(AT) == 1 else split_at_spaces(phrase)
+            for entry in entries:
+                name, addr = bare(entry, self._notes)
+                self._add(name or display_name(comments, self._notes), addr)
+        elif not is_blank(phrase):
             self._without_at(phrase)
 
-    def _add(self, name: str, addr: str, extra_name: str = "") -> None:
-        if "@" not in addr:
+    def _add(self, name: str, addr: str) -> None:
+        if "@" not in addr and len(name) < _LONGEST_NAME:
             inner = _INNER.search(name)
-            if inner is not None and len(name) < 2000:  # the whole address was put into one encoded word
+            if inner is not None:  # the whole address was put into one encoded word
                 addr, name = inner[1], name[: inner.start()].strip().strip('"')
-            elif addr == "" and _LOOKS_LIKE.match(name) and len(name) < 2000:
+            elif addr == "" and _LOOKS_LIKE.match(name):
                 addr, name = name, ""
         if not name and not addr:
             return
-        if "@" not in addr:
+        if "@" not in addr or addr == "@":
             self._notes.add(Defect.BAD_ADDRESS)
-        self._found.append(Address(extra_name or name, addr))
-
-    def _display(self, tokens: list[bytes]) -> str:
-        return _name(b"".join(_unquoted(token) for token in tokens).strip(), self._notes)
-
-    def _spec(self, tokens: list[bytes]) -> str:
-        """The address between the angle brackets: route and white space dropped, quotes kept."""
-        kept = [token for token in tokens if token != b" "]
-        if kept[:1] == [b"@"] and b":" in kept:
-            kept = kept[kept.index(b":") + 1 :]
-        spec = b"".join(kept)
-        if spec[:7].lower() == b"mailto:":
-            spec = spec[7:]
-        if len(kept) == 1 and spec[:1] == b'"' and b"@" in spec:  # <"user@host">
-            spec = _unquoted(spec)
-        return _addr(spec, self._notes)
-
-    def _bare(self, tokens: list[bytes]) -> tuple[str, str]:
-        """An address without brackets, maybe with words around it ("Name user@host"): (addr, name)."""
-        at = tokens.index(b"@")
-        left, right = at, at + 1
-        while left > 0 and tokens[left - 1] == b" ":
-            left -= 1
-        local_end = left
-        while left > 0 and tokens[left - 1] != b" ":
-            left -= 1
-        while right < len(tokens) and tokens[right] == b" ":
-            right += 1
-        domain_begin = right
-        while right < len(tokens) and tokens[right] not in (b" ", b"@"):
-            right += 1
-        # "john . doe @ example . org" (obsolete): dots join what stands around them.
-        while tokens[right : right + 1] == [b" "] and _dotted(tokens, right - 1, right + 1):
-            right += 2
-        while left > 1 and _dotted(tokens, left - 2, left):
-            left -= 2
-        local = b"".join(token for token in tokens[left:local_end] if token != b" ")
-        domain = b"".join(token for token in tokens[domain_begin:right] if token != b" ")
-        name = self._display([*tokens[:left], b" ", *tokens[right:]])
-        if local == b"" and domain == b"":
-            self._notes.add(Defect.BAD_ADDRESS)
-        return _addr(local + b"@" + domain, self._notes), name
+        self._found.append(Address(name, addr))
 
     def _without_at(self, tokens: list[bytes]) -> None:
-        text = self._display(tokens)
-        inner = _INNER.search(text) if len(text) < 2000 else None
-        if inner is not None:  # the whole address was encoded or quoted
-            self._add(text, "")
-        elif _LOOKS_LIKE.match(text) and len(text) < 2000:
-            self._found.append(Address("", text))
+        text = display_name(tokens, self._notes)
+        if len(text) < _LONGEST_NAME and (_INNER.search(text) or _LOOKS_LIKE.match(text)):
+            self._add(text, "")  # the whole address was encoded or quoted
         else:
-            is_word = len([token for token in tokens if token != b" "]) == 1 and not text.startswith("=?")
+            is_word = len([token for token in tokens if token != SPACE]) == 1 and not text.startswith("=?")
             self._pending.append((text, is_word))
             if len(self._pending) > 2:
                 self._flush_pending()
@@ -261,24 +210,3 @@ class _Reader:
             self._notes.add(Defect.BAD_ADDRESS)
             self._found.append(Address("", text) if is_word else Address(text, ""))
         self._pending = []
-
-
-def _split_at_spaces(tokens: list[bytes]) -> list[list[bytes]]:
-    """Addresses with nothing but space between them; words without "@" are left out."""
-    entries: list[list[bytes]] = [[]]
-    for token in tokens:
-        if token == b" ":
-            entries.append([])
-        else:
-            entries[-1].append(token)
-    return [entry for entry in entries if b"@" in entry]
-
-
-def _dotted(tokens: list[bytes], before: int, after: int) -> bool:
-    return after < len(tokens) and (tokens[before].endswith(b".") or tokens[after].startswith(b"."))
-
-
-def _unquoted(token: bytes) -> bytes:
-    if token[:1] == b'"' and token[-1:] == b'"' and len(token) > 1:
-        return _QUOTED_PAIR.sub(rb"\1", token[1:-1])
-    return token

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 
+from ops_mail.mime.defects import Defect
 from ops_mail.mime.notes import Notes, OutOfTimeError
 
 _NAME = re.compile(r"/?[A-Za-z][^\s/>]{0,30}")
@@ -90,7 +91,10 @@ _ENDLESS_REFERENCE = re.compile(r"&#(?:[0-9]{12,}+|[xX][0-9a-fA-F]{12,}+);?")
 
 
 def html_to_text(source: str, notes: Notes) -> str:
-    """The text that a reader sees. When the time is up, the text as far as it was read."""
+    """The text that a reader sees; as far as it was read when the time is up or the HTML is over its limit."""
+    if len(source) > notes.limits.max_html_chars:
+        notes.add(Defect.TEXT_LIMIT)
+        source = source[: notes.limits.max_html_chars]
     text = _read(source, notes, hide=True)
     return text or _read(source, notes, hide=False)
 

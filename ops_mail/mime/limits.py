@@ -21,5 +21,7 @@ class ParseLimits:
     """Bytes of one header block that are read."""
     max_addresses: int = 20_000
     """Addresses of one kind (To, Cc) that are kept."""
+    max_html_chars: int = 4 * 1024 * 1024
+    """Characters of HTML of which text is made when a mail has no plain text."""
     max_text_chars: int = 16 * 1024 * 1024
     """Characters of text_body and of html_body, each."""

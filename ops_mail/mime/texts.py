@@ -28,7 +28,11 @@ _ENRICHED_TAG = re.compile(r"</?[A-Za-z][A-Za-z0-9-]{0,60}>")
 def read_texts(
     chosen: Chosen, wrapped: Tnef | None, attachments: list[Attachment], notes: Notes
 ) -> tuple[str | None, str | None]:
-    """(text, html): parts shown one below the other. Files that stand in a text are moved to `attachments`."""
+    """(text, html): parts shown one below the other; a text ends with a line break.
+
+    Files that stand in a text are added to `attachments`. `wrapped` is the text of a winmail.dat, shown when there is
+    no other.
+    """
     htmls = {id(part): _html(part, notes) for part in chosen.htmls if part.content_type == "text/html"}
     html = _limited("\n".join(htmls.values()), notes) if htmls else None
     pieces: list[str] = []
@@ -39,15 +43,18 @@ def read_texts(
             pieces.append(html_to_text(_html(part, notes) if source is None else source, notes))
         else:
             pieces.append(_plain(part, attachments, notes))
-    text = "\n".join(piece.removesuffix("\n") + "\n" for piece in pieces if piece.strip("\r\n")) if pieces else None
-    if html and not (text and text.strip()):  # an empty plain part beside the real one
-        text = html_to_text(html, notes) or text
-    if wrapped is not None and not text:
-        text = wrapped.text
+    if wrapped is not None and not _shown(pieces):
+        pieces = [] if wrapped.text is None else [wrapped.text.replace("\r\n", "\n")]
         if html is None and wrapped.html is not None:
             html = _limited(decode_text(wrapped.html, _declared(wrapped.html), notes), notes)
-            text = text or html_to_text(html, notes)
+    if html and not _shown(pieces):  # an empty plain part beside the real one
+        pieces = [html_to_text(html, notes)]
+    text = "\n".join(piece.removesuffix("\n") + "\n" for piece in pieces if piece.strip("\r\n")) if pieces else None
     return None if text is None else _limited(text, notes), html
+
+
+def _shown(pieces: list[str]) -> bool:
+    return any(piece.strip() for piece in pieces)
 
 
 def _limited(text: str, notes: Notes) -> str:

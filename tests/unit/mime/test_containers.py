@@ -102,14 +102,14 @@ def test_winmail_dat_is_opened_into_its_attachments() -> None:
         ("测试.pdf", "application/pdf", "id@x", b"first"),
         ("b.txt", "text/plain", None, b"second"),
     ]
-    assert mail.text_body == "the text"
+    assert mail.text_body == "the text\n"
     assert mail.defects == ("no_from", "no_date")
 
 
 def test_html_of_a_winmail_dat_is_the_body() -> None:
     html = b"<meta charset=gb2312><p>" + "测试".encode("gbk") + b"</p>"
     mail = parse_mail(winmail(tnef(attribute(1, 0x00069003, struct.pack("<I", 1) + binary_property(0x1013, html)))))
-    assert (mail.text_body, mail.html_body) == ("测试", "<meta charset=gb2312><p>测试</p>")
+    assert (mail.text_body, mail.html_body) == ("测试\n", "<meta charset=gb2312><p>测试</p>")
 
 
 def test_message_inside_of_a_winmail_dat_gives_its_attachments_too() -> None:

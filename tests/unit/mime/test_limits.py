@@ -56,6 +56,9 @@ def test_texts_are_limited() -> None:
     mail = parse_mail(b"\n" + b"a" * 2000, ParseLimits(max_text_chars=1000))
     assert mail.text_body == "a" * 1000
     assert "text_limit" in mail.defects
+    mail = parse_mail(b"Content-Type: text/html\n\n" + b"<p>a</p>" * 1000, ParseLimits(max_html_chars=80))
+    assert mail.text_body == "\n\n".join("a" * 10) + "\n"
+    assert "text_limit" in mail.defects
 
 
 def test_no_time_at_all_gives_an_empty_record_with_the_defect() -> None:

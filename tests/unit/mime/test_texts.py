@@ -30,7 +30,7 @@ def test_text_is_made_from_html_when_the_plain_part_is_empty() -> None:
         b"Content-Type: multipart/alternative; boundary=b\n\n"
         b"--b\n\n \n--b\nContent-Type: text/html\n\n<p>html</p>\n--b--"
     )
-    assert mail.text_body == "html"
+    assert mail.text_body == "html\n"
 
 
 def test_html_of_apple_mail_with_a_file_in_the_middle() -> None:
