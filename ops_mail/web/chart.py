@@ -59,10 +59,10 @@ def chart_of(hours: Sequence[Hour]) -> Chart:
 
 
 def nice_ceiling(peak: int) -> int:
-    """The smallest of 4, 6, 8, 10, 20, 40, 60, 80, 100, … that is not below `peak`: its half is a whole number."""
+    """The smallest of 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, … that is not below `peak`: its half is a whole number."""
     power = 1
     while True:
-        for step in (4, 6, 8, 10):
+        for step in (2, 4, 6, 8, 10):
             if peak <= step * power:
                 return step * power
         power *= 10
