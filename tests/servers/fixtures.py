@@ -15,16 +15,16 @@ from tests.servers.mariadb import MariaDb
 from tests.servers.mysql import MySql
 from tests.servers.process import SqlServer
 
-__all__ = ["SqlServer", "database_url", "mariadb", "mysql", "pytest_generate_tests", "sql_server"]
+__all__ = ["database_url", "own_server", "pytest_generate_tests", "sql_server"]
 
 SERVERS = ("mariadb", "mysql")
 ENGINES = ("sqlite", *SERVERS)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Parametrises `database_url` over all engines and `sql_server` over the two servers."""
+    """Parametrises `database_url` over all engines, `sql_server` and `own_server` over the two servers."""
     without_mysql = metafunc.config.getoption("--without-mysql")
-    for name, engines in (("database_url", ENGINES), ("sql_server", SERVERS)):
+    for name, engines in (("database_url", ENGINES), ("sql_server", SERVERS), ("own_server", SERVERS)):
         if name in metafunc.fixturenames and not _is_parametrised(metafunc, name):
             wanted = [engine for engine in engines if not (without_mysql and engine == "mysql")]
             metafunc.parametrize(name, wanted, indirect=True)
@@ -34,30 +34,21 @@ def _is_parametrised(metafunc: pytest.Metafunc, name: str) -> bool:
     return any(name in str(mark.args[:1]) for mark in metafunc.definition.iter_markers("parametrize"))
 
 
-@pytest.fixture(scope="session")
-def mariadb() -> Iterator[MariaDb]:
-    """One MariaDB for the whole session; each test makes its own database on it."""
-    server = MariaDb()
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="session")
-def mysql() -> Iterator[MySql]:
-    """One MySQL for the whole session."""
-    server = MySql()
-    server.start()
-    yield server
-    server.stop()
-
-
 @pytest.fixture
 def sql_server(request: pytest.FixtureRequest) -> SqlServer:
     """The session's MariaDB, then its MySQL."""
     server = request.getfixturevalue(request.param)
     assert isinstance(server, SqlServer)
     return server
+
+
+@pytest.fixture
+def own_server(request: pytest.FixtureRequest) -> Iterator[SqlServer]:
+    """A server for one test alone, which may kill or freeze it: MariaDB, then MySQL."""
+    server: SqlServer = MySql() if request.param == "mysql" else MariaDb()
+    server.start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture

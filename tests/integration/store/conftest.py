@@ -10,6 +10,7 @@ from ops_mail.core.ids import FolderKey, Uid
 from ops_mail.store import Guard, Lease, Store, open_store
 from tests.integration.store.samples import KEY, V1
 from tests.servers.fixtures import *  # noqa: F403 - fixtures are found by name
+from tests.servers.process import SqlServer
 
 LEASE_SECONDS = 10.0
 
@@ -25,7 +26,7 @@ async def store(database_url: str) -> AsyncIterator[Store]:
 
 
 @pytest.fixture
-async def server_store(sql_server: SqlServer) -> AsyncIterator[Store]:  # noqa: F405 - by the import above
+async def server_store(sql_server: SqlServer) -> AsyncIterator[Store]:
     """A store on the two servers alone, for what SQLite has no notion of."""
     opened = open_store(sql_server.create_database(), lease_seconds=LEASE_SECONDS)
     await opened.migrate()
