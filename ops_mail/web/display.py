@@ -54,10 +54,10 @@ def _is_noncharacter(code: int) -> bool:
 def without_content(reason: str, *private: str) -> str:
     """`reason` without addresses, and without the given texts of its mail (subject, sender) where it repeats them."""
     for text in sorted({text.strip() for text in private}, key=len, reverse=True):
-        for spelling in (text, repr(text)[1:-1]):  # an exception often shows a text's repr
-            repeated = _longest_start_within(spelling, reason)
-            if len(repeated) >= min(len(spelling), _TELLING_CHARS) > 0:
-                reason = reason.replace(repeated, HIDDEN)
+        spellings = (text, repr(text)[1:-1])  # an exception often shows a text's repr
+        repeated = max((_longest_start_within(spelling, reason) for spelling in spellings), key=len)
+        if len(repeated) >= min(len(text), _TELLING_CHARS) > 0:
+            reason = reason.replace(repeated, HIDDEN)
     return _ADDRESS.sub(HIDDEN, reason)
 
 

@@ -36,10 +36,10 @@ _SIGNS: tuple[tuple[Trouble, tuple[str, ...]], ...] = (
     (Trouble.TLS, ("certificate", "tls", "starttls")),
     (Trouble.FOLDER, ("folder",)),
     (Trouble.UNREACHABLE, ("cannot be resolved", "no connection to", "was not there within", "instead of greeting")),
+    (Trouble.DATABASE, ("database", "table is missing", "landing:", "the cursor")),
     (Trouble.TIMEOUT, ("no answer within", "did not answer", "not answered", "timed out", "timeout")),
     (Trouble.BYE, ("ended the session",)),
     (Trouble.LOST, ("connection broke", "closed the connection", "connection was closed", "session was dropped")),
-    (Trouble.DATABASE, ("database", "table is missing", "landing", "cursor")),
 )
 
 

@@ -18,7 +18,7 @@ def hours(*counts: int) -> list[Hour]:
 
 @pytest.mark.parametrize(
     ("peak", "top"),
-    [(0, 4), (1, 4), (4, 4), (5, 6), (7, 8), (9, 10), (11, 20), (21, 40), (61, 80), (81, 100), (101, 200)],
+    [(0, 2), (1, 2), (4, 4), (5, 6), (7, 8), (9, 10), (11, 20), (21, 40), (61, 80), (81, 100), (101, 200)],
 )
 def test_the_scale_ends_at_a_number_that_can_be_halved(peak: int, top: int) -> None:
     assert nice_ceiling(peak) == top
@@ -41,7 +41,7 @@ def test_one_mail_beside_thousands_is_still_seen() -> None:
 
 def test_a_quiet_day_is_an_empty_chart() -> None:
     chart = chart_of(hours(*[0] * 24))
-    assert (chart.total, chart.peak, chart.top) == (0, 0, 4)
+    assert (chart.total, chart.peak, chart.top) == (0, 0, 2)
     assert all(bar.height == 0 for bar in chart.bars)
 
 
