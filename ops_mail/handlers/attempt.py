@@ -117,18 +117,18 @@ class Attempt:
         return ""
 
     async def _end(self, job: Job, reason: str) -> Answer:
-        ending = await self._executor.end(job)
-        if not ending.ended:
+        ended = await self._executor.end(job)
+        if not ended:
             self.left_behind = job
             log.warning("handler_left_behind", key=self.key, hung=self._executor.hung, reason=reason or "timeout")
         if reason:
             # What goes on here is gone with the process; until then no other one should take the mail.
-            wait = 0.0 if ending.ended else self._rules.process_end_seconds
+            wait = 0.0 if ended else self._rules.process_end_seconds
             return Answer(EndKind.INTERRUPTED, error=f"abandoned: {reason}", retry_after_seconds=wait)
-        if ending.innocent:
+        if job.innocent:
             return Answer(EndKind.INTERRUPTED, error="another handler blocked the event loop they share")
-        if ending.ended and job.future.result().kind not in (EndKind.INTERRUPTED, EndKind.FAILED):
+        if ended and job.future.result().kind not in (EndKind.INTERRUPTED, EndKind.FAILED):
             return job.future.result()  # it ended in the very last moment
         text = f"no answer within {self._rules.timeout_seconds:g} s (OPS_MAIL_HANDLER_TIMEOUT_SECONDS)"
         answer = Answer(EndKind.TIMED_OUT, error=text)
-        return answer if ending.ended else replace(answer, error=f"{text}; it could not be ended and still runs")
+        return answer if ended else replace(answer, error=f"{text}; it could not be ended and still runs")

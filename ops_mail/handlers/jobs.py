@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from threading import Thread
 from typing import Protocol
 
@@ -14,10 +13,14 @@ from ops_mail.handlers.mail import Mail
 
 
 class Job:
-    """`future` gets the answer when the handler has really ended, which may be after it was given up."""
+    """`future` gets the answer when the handler has really ended, which may be after it was given up.
+
+    `innocent`: it took so long because another one held it up.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, mail: Mail) -> None:
         self.mail = mail
+        self.innocent = False
         self.future: asyncio.Future[Answer] = loop.create_future()
         self._loop = loop
 
@@ -31,17 +34,6 @@ class Job:
             self.future.set_result(answer)
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """What came of asking a job to end. `ended` False: it goes on although nobody waits for it, and counts as hung.
-
-    `innocent`: it took so long because another one held it up.
-    """
-
-    ended: bool
-    innocent: bool = False
-
-
 class Executor(Protocol):
     """Runs handlers off the main loop. All methods are called on the main loop."""
 
@@ -51,8 +43,8 @@ class Executor(Protocol):
     def start(self, mail: Mail) -> Job:
         """Begin."""
 
-    async def end(self, job: Job) -> Ending:
-        """Asks a job to end, and waits for a moment."""
+    async def end(self, job: Job) -> bool:
+        """Asks a job to end, and waits for a moment. False: it goes on although nobody waits for it: it is hung."""
 
     @property
     def hung(self) -> int:

@@ -21,11 +21,11 @@ _SETTING = "OPS_MAIL_HANDLER"
 
 @dataclass(frozen=True, slots=True)
 class LoadedHandler:
-    """`name` is what attempts are recorded under. `executor` makes what runs it, for a concurrency."""
+    """`name` is what attempts are recorded under. `executor` makes what runs it."""
 
     name: str
     in_threads: bool
-    executor: Callable[[int], Executor]
+    executor: Callable[[], Executor]
 
 
 def load_handler(settings: HandlerSettings) -> LoadedHandler | None:
@@ -38,14 +38,18 @@ def load_handler(settings: HandlerSettings) -> LoadedHandler | None:
         return None
     if isinstance(target, WebhookTarget):
         webhook = WebhookHandler(target, settings.timeout_seconds)
-        return LoadedHandler("webhook", in_threads=False, executor=lambda _size: LoopExecutor(webhook, webhook.close))
-    handler = _find(target)
+        return LoadedHandler("webhook", in_threads=False, executor=lambda: LoopExecutor(webhook, webhook.close))
+    return loaded_callable(str(target), _find(target))
+
+
+def loaded_callable(name: str, handler: Handler) -> LoadedHandler:
+    """A function as a handler: async ones for the handlers' loop, others for threads. Raises ConfigError."""
     problem = problem_of(handler)
     if problem is not None:
-        raise ConfigError([f"{_SETTING}: {target} {problem}"])
+        raise ConfigError([f"{_SETTING}: {name} {problem}"])
     if is_async(handler):
-        return LoadedHandler(str(target), in_threads=False, executor=lambda _size: LoopExecutor(handler))
-    return LoadedHandler(str(target), in_threads=True, executor=lambda _size: ThreadExecutor(handler))
+        return LoadedHandler(name, in_threads=False, executor=lambda: LoopExecutor(handler))
+    return LoadedHandler(name, in_threads=True, executor=lambda: ThreadExecutor(handler))
 
 
 def _find(target: CallableTarget) -> Handler:

@@ -19,7 +19,7 @@ import structlog
 from ops_mail.core.outcome import EndKind
 from ops_mail.handlers.answering import Answer, GivenUp, answer_of_error, answer_of_return
 from ops_mail.handlers.daemon_executor import DaemonExecutor
-from ops_mail.handlers.jobs import Ending, Handler, Job, until_ended
+from ops_mail.handlers.jobs import Handler, Job, until_ended
 from ops_mail.handlers.mail import Mail
 
 log = structlog.get_logger("ops_mail.handlers")
@@ -160,24 +160,24 @@ class LoopExecutor:
         self._home.pop(job, None)
         self._deaf.discard(job)
 
-    async def end(self, job: Job) -> Ending:
+    async def end(self, job: Job) -> bool:
         """As Executor.end."""
         home = self._home.get(job)
         if home is None:
-            return Ending(ended=True)
+            return True
         home.cancel(job)
         await asyncio.wait({job.future}, timeout=_PATIENCE_SECONDS)
         if job.future.done():
-            return Ending(ended=True)
+            return True
         self._deaf.add(job)
         if await home.reacts():
-            return Ending(ended=job.future.done())  # it takes no notice of its cancellation
+            return job.future.done()  # it takes no notice of its cancellation
         hog = home.current()
         if hog is not None and hog is not job:
-            return Ending(ended=job.future.done(), innocent=True)
-        if home is self._current:
+            job.innocent = True
+        elif home is self._current:
             self._replace(home, job)
-        return Ending(ended=job.future.done())
+        return job.future.done()
 
     def _replace(self, home: _LoopThread, hog: Job) -> None:
         """The loop is blocked: jobs to come get another one, those it was blocking are given back unharmed."""
@@ -188,6 +188,7 @@ class LoopExecutor:
         home.interrupt()
         for job, each in tuple(self._home.items()):
             if each is home and job is not hog:
+                job.innocent = True
                 job.tell(Answer(EndKind.INTERRUPTED, error="another handler blocked the event loop they share"))
 
     @property

@@ -142,7 +142,7 @@ class HandlerService:
 
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
-        self._executor: Executor = self._handler.executor(self._settings.concurrency)
+        self._executor: Executor = self._handler.executor()
         self._hands = Hands(self._store, self._parts.clock.mono)
         self._source = ContentSource(loop, self._store.content)
         self._writer = OutcomeWriter(

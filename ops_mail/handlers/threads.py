@@ -14,7 +14,7 @@ import queue
 import threading
 
 from ops_mail.handlers.answering import Answer, GivenUp, answer_of_error, answer_of_return
-from ops_mail.handlers.jobs import Ending, Handler, Job, until_ended
+from ops_mail.handlers.jobs import Handler, Job, until_ended
 from ops_mail.handlers.mail import Mail
 
 _numbers = itertools.count(1)
@@ -103,14 +103,14 @@ class ThreadExecutor:
         if worker is not None:
             self._idle.append(worker)
 
-    async def end(self, job: Job) -> Ending:
+    async def end(self, job: Job) -> bool:
         """As Executor.end."""
         worker = self._busy.pop(job, None)
         if worker is not None and not job.future.done():
             worker.give_up()
             self._hung.append(worker)
             await asyncio.wait({job.future}, timeout=_PATIENCE_SECONDS)
-        return Ending(job.future.done())
+        return job.future.done()
 
     @property
     def hung(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ops_mail.store import open_store
+from ops_mail.store import Store, open_store
 from ops_mail.store.columns import db_now
 from ops_mail.store.schema import cursor, message
 
@@ -46,6 +46,11 @@ def seed(url: str, rows: Iterable[dict[str, Any]]) -> None:
     asyncio.run(_seed(url, list(rows)))
 
 
+async def seed_store(store: Store, rows: Iterable[dict[str, Any]]) -> None:
+    """The same inside a loop, in a store with tables."""
+    await _insert(store, list(rows))
+
+
 def seed_landed(url: str, count: int, first_uid: int = 1) -> None:
     """`count` mails that wait for a handler."""
     seed(url, (mail_values(uid) for uid in range(first_uid, first_uid + count)))
@@ -55,20 +60,23 @@ async def _seed(url: str, rows: list[dict[str, Any]]) -> None:
     store = open_store(url, lease_seconds=30)
     try:
         await store.migrate()
-        async with store.engine.begin() as connection:
-            now = (await connection.execute(sa.select(db_now()))).scalar_one()
-            folders = {(row["mailbox"], row["folder"]) for row in rows}
-            for mailbox, folder in sorted(folders):
-                there = sa.select(cursor.c.id).where(cursor.c.mailbox == mailbox, cursor.c.folder == folder)
-                if (await connection.execute(there)).first() is None:
-                    values = {"mailbox": mailbox, "folder": folder, "created_at": now, "updated_at": now}
-                    await connection.execute(sa.insert(cursor).values(**values))
-        for at in range(0, len(rows), 500):
-            async with store.engine.begin() as connection:
-                some = [{"landed_at": now, "updated_at": now, **row} for row in rows[at : at + 500]]
-                await connection.execute(sa.insert(message), some)
+        await _insert(store, rows)
     finally:
         await store.close()
+
+
+async def _insert(store: Store, rows: list[dict[str, Any]]) -> None:
+    async with store.engine.begin() as connection:
+        now = (await connection.execute(sa.select(db_now()))).scalar_one()
+        for mailbox, folder in sorted({(row["mailbox"], row["folder"]) for row in rows}):
+            there = sa.select(cursor.c.id).where(cursor.c.mailbox == mailbox, cursor.c.folder == folder)
+            if (await connection.execute(there)).first() is None:
+                values = {"mailbox": mailbox, "folder": folder, "created_at": now, "updated_at": now}
+                await connection.execute(sa.insert(cursor).values(**values))
+    for at in range(0, len(rows), 500):
+        async with store.engine.begin() as connection:
+            some = [{"landed_at": now, "updated_at": now, **row} for row in rows[at : at + 500]]
+            await connection.execute(sa.insert(message), some)
 
 
 def seed_many_done(url: str, count: int) -> None:
