@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ops_mail.core.states import State
 from ops_mail.core.status import MailboxStatus
 
-SLACK_SECONDS = 15.0
+SLACK_SECONDS = 8.0
 """How long a task may be late with its next sign of life before the process counts as stuck."""
 
 

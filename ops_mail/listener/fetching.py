@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import structlog
 
@@ -55,12 +55,19 @@ class Suspects:
 
 
 async def fetch(
-    session: ImapSession, batch: Batch, plan: FetchPlan, limits: BatchLimits, spool: Spool
+    session: ImapSession,
+    batch: Batch,
+    plan: FetchPlan,
+    limits: BatchLimits,
+    spool: Spool,
+    beat: Callable[[], None],
 ) -> tuple[list[RawMail], list[Listed]]:
     """The raw mails of a batch in order, and those whose bytes the server will not give (`GIVE_UP`).
 
-    Mails expunged since the listing are in neither. Raises ImapError; the session is then dead.
+    Mails expunged since the listing are in neither. `beat` is called before each command.
+    Raises ImapError; the session is dead then, except after Refused.
     """
+    beat()
     match plan, batch.kind:
         case FetchPlan.GIVE_UP, _:
             return [], list(batch.mails)
@@ -68,7 +75,7 @@ async def fetch(
             return await _header_only(session, batch.mails[0]), []
         # A suspect is read in pieces whatever its size: RFC822.SIZE may be the very lie that broke its batch.
         case (FetchPlan.ALONE, _) | (_, BatchKind.LARGE):
-            return await _in_pieces(session, batch.mails[0], limits, spool), []
+            return await _in_pieces(session, batch.mails[0], limits, spool, beat), []
     bodies = await session.fetch_small(batch.mails)
     return [RawMail(mail, bodies[mail.uid]) for mail in batch.mails if mail.uid in bodies], []
 
@@ -78,12 +85,15 @@ async def _header_only(session: ImapSession, mail: Listed) -> list[RawMail]:
     return [] if header is None else [RawMail(mail, header, oversize=True)]
 
 
-async def _in_pieces(session: ImapSession, mail: Listed, limits: BatchLimits, spool: Spool) -> list[RawMail]:
+async def _in_pieces(
+    session: ImapSession, mail: Listed, limits: BatchLimits, spool: Spool, beat: Callable[[], None]
+) -> list[RawMail]:
     try:
-        path = await spool.write(session.fetch_pieces(mail.uid), limits.max_message_bytes)
+        path = await spool.write(session.fetch_pieces(mail.uid), limits.max_message_bytes, beat)
     except Expunged:
         return []
     except TooLarge:  # RFC822.SIZE said less; some servers only guess it
+        beat()
         log.warning("size_was_understated", uid=mail.uid, told_bytes=mail.size_bytes)
         return await _header_only(session, mail)
     return [RawMail(mail, path)]

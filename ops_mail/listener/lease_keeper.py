@@ -9,6 +9,7 @@ import structlog
 from ops_mail.core.health import Pulse
 from ops_mail.core.status import MailboxStatus
 from ops_mail.errors import GuardLost, StoreUnavailable
+from ops_mail.listener.tools import DATABASE_CALL_SECONDS
 from ops_mail.store import CursorReport, Guard, Lease, Store
 
 log = structlog.get_logger("ops_mail.listener")
@@ -29,10 +30,11 @@ async def keep_lease(
     proven_at = loop.time()
     try:
         while True:
-            pulse.expect(lease_seconds, "keeping the lease")
             try:
+                pulse.expect(DATABASE_CALL_SECONDS, "checking the guard")
                 if lease.key in await guard.lost([lease]):
                     raise GuardLost("the database gave the guard away: its connection was cut or another holder came")
+                pulse.expect(DATABASE_CALL_SECONDS, "writing the heartbeat")
                 await store.heartbeat(lease, _report(status))
                 proven_at = loop.time()
             except StoreUnavailable as error:
@@ -40,6 +42,7 @@ async def keep_lease(
                     raise GuardLost(f"no heartbeat for {lease_seconds:g} s: {error}") from error
                 log.warning("heartbeat_failed", error=str(error))
             changed.clear()
+            pulse.expect(max(_SHORTEST_PAUSE_SECONDS, lease_seconds / 3), "waiting for the next heartbeat")
             await asyncio.sleep(_SHORTEST_PAUSE_SECONDS)
             try:
                 async with asyncio.timeout(max(0.0, lease_seconds / 3 - _SHORTEST_PAUSE_SECONDS)):

@@ -15,7 +15,7 @@ from ops_mail.listener.board import Board
 from ops_mail.listener.fetching import Suspects
 from ops_mail.listener.lease_keeper import keep_lease
 from ops_mail.listener.session_loop import SessionLoop
-from ops_mail.listener.tools import ListenerOptions, ListenerTools
+from ops_mail.listener.tools import DATABASE_CALL_SECONDS, ListenerOptions, ListenerTools
 from ops_mail.listener.verification import Verifier
 from ops_mail.listener.waiting import end_tasks, sleep_or_stop
 from ops_mail.store import Lease
@@ -59,7 +59,7 @@ class MailboxListener:
     async def _stand_by(self) -> Lease | None:
         """Ask for the guard until it is ours; None when stopping."""
         while not self._tools.stop.is_set():
-            self._pulse.expect(60, "standing by")
+            self._pulse.expect(3 * DATABASE_CALL_SECONDS, "asking for the guard")
             if not self._tools.schema_ready.is_set():
                 await sleep_or_stop(_SCHEMA_POLL_SECONDS, self._tools.stop)
                 continue

@@ -175,7 +175,7 @@ class SessionLoop:
         return None
 
     def _beat_idle(self) -> None:
-        self._pulse.expect(2 * self._options.session.command_timeout_seconds + 10, "idling")
+        self._pulse.expect(10, "idling")  # it beats every five seconds, also while it waits for `+` and for DONE's OK
 
 
 def _failure_of(error: OpsMailError | OSError) -> Failure:

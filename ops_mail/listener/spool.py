@@ -7,7 +7,7 @@ import contextlib
 import shutil
 import tempfile
 import uuid
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
 from ops_mail.core.mail import PreparedMail, RawMail
@@ -43,8 +43,8 @@ class Spool:
         if path is not None:
             await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
 
-    async def write(self, pieces: AsyncIterator[bytes], max_bytes: int) -> Path:
-        """A new file with all pieces. Raises `TooLarge` as soon as they exceed `max_bytes`."""
+    async def write(self, pieces: AsyncIterator[bytes], max_bytes: int, beat: Callable[[], None]) -> Path:
+        """A new file with all pieces; `beat` after each. Raises `TooLarge` as soon as they exceed `max_bytes`."""
         path = self.path / uuid.uuid4().hex
         written = 0
         async with contextlib.aclosing(pieces) as stream:  # type: ignore[type-var]  # an async generator at run time
@@ -55,6 +55,7 @@ class Spool:
                     if written > max_bytes:
                         raise TooLarge
                     await asyncio.to_thread(file.write, piece)
+                    beat()
             except BaseException:
                 await asyncio.to_thread(path.unlink, missing_ok=True)
                 raise

@@ -20,13 +20,11 @@ from ops_mail.listener.fetching import Suspects, fetch
 from ops_mail.listener.reconcile import Position
 from ops_mail.listener.spool import Spool
 from ops_mail.listener.tools import Landed, ListenerOptions, ListenerTools
-from ops_mail.store import LandingBatch, Lease
+from ops_mail.store import LANDING_SECONDS, LandingBatch, Lease
 
 log = structlog.get_logger("ops_mail.listener")
 
-STEP_SECONDS = 300.0
-"""The longest that one step may take: a batch's FETCH in pieces, its parsing and its landing, each bounded itself."""
-
+_MARGIN_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
@@ -80,7 +78,7 @@ class Syncer:
             self._hint_at = self._session.hint_at
             hinted = hinted or self._hint_at is not None
             self._session.clear_hint()
-            self._pulse.expect(STEP_SECONDS, "listing new mail")
+            self._pulse.expect(self._listing_seconds(), "listing new mail")
             listing = await self._session.list_after(self.last_uid)
             found += len(listing.entries)
             self._board.positioned(self.last_uid, len(listing.entries) + listing.remaining_estimate)
@@ -112,10 +110,9 @@ class Syncer:
             await self._land([], entries[-1].uid)
 
     async def _process_batch(self, batch: Batch) -> None:
-        self._pulse.expect(STEP_SECONDS, f"landing up to uid {batch.last_uid}")
         plan = self._suspects.plan(batch)
         try:
-            raws, hopeless = await fetch(self._session, batch, plan, self._options.limits, self._spool)
+            raws, hopeless = await fetch(self._session, batch, plan, self._options.limits, self._spool, self._beat_fetch)
         except ImapError as error:
             self._suspects.blame(batch, plan, error)
             if isinstance(error, Refused) and len(batch.mails) > 1:  # the session is still good: find the culprit
@@ -124,6 +121,7 @@ class Syncer:
                     await self._process_batch(Batch(batch.kind, (mail,)))
                 return
             raise
+        self._pulse.expect(self._tools.parsers.limit_seconds(len(raws)), f"parsing up to uid {batch.last_uid}")
         prepared = await self._tools.parsers.prepare(raws, self._spool.path) if raws else []
         prepared += [_without_bytes(mail) for mail in hopeless]
         await self._land_or_isolate(prepared, batch.last_uid)
@@ -154,6 +152,7 @@ class Syncer:
     async def _land(self, mails: list[PreparedMail], advance_to: Uid) -> None:
         now = self._tools.clock.now()
         advance_to = max(advance_to, self.last_uid)  # what was missing lies before the cursor
+        self._pulse.expect(LANDING_SECONDS + _MARGIN_SECONDS, f"landing up to uid {advance_to}")
         batch = LandingBatch(self._uid_validity, tuple(mails), advance_to, now)
         result = await self._tools.store.land(self._lease, batch)
         self.last_uid = advance_to
@@ -165,6 +164,13 @@ class Syncer:
             log.info("already_known", rekeyed=result.rekeyed, duplicates=result.duplicates, last_uid=advance_to)
         for mail in new:
             self._tools.on_landed(Landed(self._lease.key, mail, latency_seconds))
+
+    def _beat_fetch(self) -> None:
+        self._pulse.expect(self._options.session.command_timeout_seconds + _MARGIN_SECONDS, "fetching")
+
+    def _listing_seconds(self) -> float:
+        """A folder of millions is found by bisection: some thirty commands at the worst."""
+        return 30 * self._options.session.command_timeout_seconds + _MARGIN_SECONDS
 
     def _latency_seconds(self) -> float | None:
         return None if self._hint_at is None else asyncio.get_running_loop().time() - self._hint_at

@@ -16,7 +16,11 @@ from ops_mail.core.mail import PreparedMail
 from ops_mail.imap import SessionOptions
 from ops_mail.metrics import Metrics
 from ops_mail.mime.pool import ParserPool
-from ops_mail.store import Guard, Store
+from ops_mail.store import STATEMENT_SECONDS, Guard, Store
+
+
+DATABASE_CALL_SECONDS = STATEMENT_SECONDS + 2
+"""By then an ordinary call of the store has answered or failed by itself; a task that still waits is stuck."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,13 @@ from ops_mail.core.repeats import RepeatLimiter
 from ops_mail.core.status import ProcessStatus
 from ops_mail.errors import StoreError
 from ops_mail.metrics import Metrics
-from ops_mail.store import SchemaStatus, Store
+from ops_mail.store import STATEMENT_SECONDS, SchemaStatus, Store
 
 log = structlog.get_logger("ops_mail.database")
 
 _WATCH_SECONDS = 10.0
-_CALL_SECONDS = 90.0  # the longest that one call may take before it fails by itself (a migration under load)
+_CALL_SECONDS = STATEMENT_SECONDS + 2
+_MIGRATION_SECONDS = 600.0  # other instances may migrate first, and altering a large table takes its time
 
 
 class DatabaseWatch:
@@ -53,7 +54,7 @@ class DatabaseWatch:
     async def run(self) -> None:
         """Until the stop."""
         while not self._stop.is_set():
-            self._pulse.expect(_CALL_SECONDS, "asking the database")
+            self._pulse.expect(_CALL_SECONDS if self._schema_ready.is_set() else _MIGRATION_SECONDS, "asking the database")
             try:
                 await self._look()
             except StoreError as error:

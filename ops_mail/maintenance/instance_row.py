@@ -9,12 +9,12 @@ import structlog
 from ops_mail.core.health import Pulse
 from ops_mail.core.status import ProcessStatus
 from ops_mail.errors import StoreError
-from ops_mail.store import Store
+from ops_mail.store import STATEMENT_SECONDS, Store
 
 log = structlog.get_logger("ops_mail.instance")
 
 _REMOVE_SECONDS = 1.0
-_CALL_SECONDS = 60.0
+_CALL_SECONDS = STATEMENT_SECONDS + 2
 
 
 class InstanceRow:

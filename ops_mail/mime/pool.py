@@ -148,12 +148,18 @@ class ParserPool:
             return await asyncio.to_thread(quarantine, mail, spool, str(error))
 
     async def _call(self, mails: Sequence[RawMail], spool: Path) -> list[PreparedMail]:
-        timeout_seconds = _MARGIN_SECONDS + len(mails) * (self._limits.mail_seconds + self._limits.header_seconds)
         worker = await self._idle.get()
         try:
-            return await worker.call(Job(tuple(mails), spool, self._limits), timeout_seconds)
+            return await worker.call(Job(tuple(mails), spool, self._limits), self._job_seconds(len(mails)))
         finally:
             self._idle.put_nowait(worker)
+
+    def _job_seconds(self, mails: int) -> float:
+        return _MARGIN_SECONDS + mails * (self._limits.mail_seconds + self._limits.header_seconds)
+
+    def limit_seconds(self, mails: int) -> float:
+        """The longest that `prepare` may take: waiting for a free child, the job, then each mail alone."""
+        return 2 * self._job_seconds(mails) + mails * self._job_seconds(1)
 
     async def close(self) -> None:
         """End all children; within about a second."""

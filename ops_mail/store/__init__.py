@@ -1,6 +1,7 @@
 """The database: tables, migrations, the guard, landing, content. Nothing above this package writes SQL for these."""
 
 from ops_mail.store.blobs import BlobStore, DatabaseBlobs
+from ops_mail.store.edge import LANDING_SECONDS, STATEMENT_SECONDS
 from ops_mail.store.guard import Guard
 from ops_mail.store.model import (
     Anchor,
@@ -17,6 +18,8 @@ from ops_mail.store.model import (
 from ops_mail.store.store import Store, open_store
 
 __all__ = [
+    "LANDING_SECONDS",
+    "STATEMENT_SECONDS",
     "Anchor",
     "BlobStore",
     "CursorReport",

@@ -34,11 +34,11 @@ def test_a_pulse_that_is_late_by_more_than_the_slack_is_a_reason_and_says_what_i
     clock = Hand()
     pulse = Pulse("listener:ops/INBOX", clock)
     pulse.expect(10, "idling")
-    clock.at += 25
+    clock.at += 18
     assert stuck_reasons([pulse], clock()) == []
     clock.at += 0.5
     assert stuck_reasons([pulse], clock()) == [
-        "listener:ops/INBOX has shown no life for 16 s longer than it promised (doing: idling)"
+        "listener:ops/INBOX has shown no life for 8 s longer than it promised (doing: idling)"
     ]
 
 
