@@ -42,9 +42,7 @@ async def highest_uid(channel: Channel) -> Uid | None:
 
 
 async def _highest(channel: Channel) -> Uid | None:
-    if channel.protocol.view.exists == 0:
-        return None
-    reply = await channel.must("FETCH", "*", "(UID)", prefix="UID", what="UID FETCH *")
+    reply = await _fetch(channel, "*", "(UID)")
     uids = [uid for fetched in await fetched_of(channel, reply) if (uid := fetched.uid) is not None]
     return max(uids, default=None)
 
@@ -53,10 +51,9 @@ async def list_after(channel: Channel, last: Uid) -> Listing:
     """See `ImapSession.list_after`."""
     await refresh(channel)
     channel.protocol.view.unlisted = False
-    exists = channel.protocol.view.exists
-    if exists == 0 or last >= MAX_UID:
+    if last >= MAX_UID:
         return Listing((), True, 0)
-    if exists <= WINDOW:
+    if channel.protocol.view.exists <= WINDOW:
         entries, _ = await _window(channel, last, f"{last + 1}:*")
         return Listing(entries, True, 0)
     return await _list_part(channel, last)
@@ -143,7 +140,7 @@ async def _window(channel: Channel, last: Uid, uid_set: str) -> tuple[tuple[List
 
     `99:*` gives the last mail even when its UID is lower (RFC 3501 section 6.4.8): it is filtered out here.
     """
-    reply = await channel.must("FETCH", uid_set, _ITEMS, prefix="UID", what="the listing")
+    reply = await _fetch(channel, uid_set, _ITEMS)
     merged: dict[Uid, Fetched] = {}
     for fetched in await fetched_of(channel, reply):
         uid = fetched.uid
@@ -159,6 +156,17 @@ async def _window(channel: Channel, last: Uid, uid_set: str) -> tuple[tuple[List
         await breath.due()
         entries.append(listed(merged[uid]) or await _listed_alone(channel, merged[uid], uid))
     return tuple(entries), merged[entries[-1].uid].sequence if entries else 0
+
+
+async def _fetch(channel: Channel, uid_set: str, items: str) -> Reply:
+    """UID FETCH, also of a folder that should be empty: the EXISTS that says otherwise may have been withheld.
+
+    Some servers do not take a set for an empty folder; for them, NO or BAD says that it is empty indeed.
+    """
+    reply = await channel.run("FETCH", uid_set, items, prefix="UID")
+    if reply.ok or (channel.protocol.view.exists == 0 and "not connected" not in reply.text):
+        return reply
+    raise channel.broken(f"{channel.address} answered {reply.result} to the listing: {reply.text}")
 
 
 async def _listed_alone(channel: Channel, fetched: Fetched, uid: Uid) -> Listed:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from random import Random
 
 import pytest
 
@@ -345,6 +346,23 @@ async def test_a_folder_without_any_uidvalidity_is_refused() -> None:
         assert caught.value.failure is Failure.PROTOCOL
 
 
+async def test_a_folder_that_is_called_empty_is_listed_all_the_same() -> None:
+    server = ScriptedImap({4: RAW, 9: RAW})
+    server.on["SELECT"] = answering(b"* 0 EXISTS", b"* OK [UIDVALIDITY 7] valid")
+    server.on["NOOP"] = answering()
+    async with server, selected(options(server)) as session:
+        assert session.exists == 0
+        assert [entry.uid for entry in (await session.list_after(START)).entries] == [4, 9]
+        assert await session.highest_uid() == 9
+
+
+@pytest.mark.parametrize("ok", [b"NO no matching messages", b"BAD invalid message set"])
+async def test_a_server_that_refuses_to_list_an_empty_folder_has_an_empty_folder(ok: bytes) -> None:
+    async with ScriptedImap(on={"UID FETCH": answering(ok=ok)}) as server, selected(options(server)) as session:
+        assert (await session.list_after(START)).complete
+        assert await session.highest_uid() is None
+
+
 async def test_flag_updates_mixed_into_a_listing_neither_add_nor_lose_a_mail() -> None:
     server = ScriptedImap({1: RAW, 2: RAW, 3: RAW})
     lines = [
@@ -387,6 +405,34 @@ async def test_a_gap_of_a_million_uids_costs_few_round_trips() -> None:
         assert [entry.uid for entry in second.entries] == list(high)
         assert second.complete
         assert len(server.received) - before < 25
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_whatever_the_gaps_every_mail_is_listed_once_in_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    window = 5
+    monkeypatch.setattr("ops_mail.imap.listing.WINDOW", window)
+    random = Random(seed)
+    uids: list[int] = []
+    for _ in range(random.randint(6, 30)):
+        uids.append((uids[-1] if uids else 0) + random.choice([1, 1, 2, window - 1, window, window + 1, 17, 1000]))
+    async with ScriptedImap(dict.fromkeys(uids, RAW)) as server, selected(options(server)) as session:
+        for start in {0, *uids, uids[-1] + 1, *(uid - 1 for uid in uids)}:
+            found: list[int] = []
+            complete = False
+            while not complete:
+                listing = await session.list_after(Uid(found[-1] if found else start))
+                found += [entry.uid for entry in listing.entries]
+                complete = listing.complete
+                assert listing.entries or complete
+                assert listing.remaining_estimate == sum(uid > found[-1] for uid in uids) if found else True
+            assert found == [uid for uid in uids if uid > start]
+
+
+async def test_a_window_that_ends_at_the_highest_uid_is_the_last_one() -> None:
+    server = ScriptedImap(dict.fromkeys(range(1, WINDOW + 2), RAW))
+    async with server, selected(options(server)) as session:
+        listing = await session.list_after(Uid(1))
+        assert (len(listing.entries), listing.complete, listing.remaining_estimate) == (WINDOW, True, 0)
 
 
 async def test_mails_behind_a_gap_that_cannot_be_found_are_never_taken_as_read() -> None:
