@@ -21,11 +21,13 @@ _DRAIN_SHARE = 0.3  # of the grace period; the rest is for LOGOUT, the guard and
 
 
 def backoff_policy(settings: Settings) -> BackoffPolicy:
+    """How long to wait after failures in a row."""
     session = settings.session
     return BackoffPolicy(session.backoff_initial_seconds, session.backoff_max_seconds)
 
 
 def session_options(settings: Settings, mailbox: MailboxSettings) -> SessionOptions:
+    """How to reach one mailbox; its secret is read at each login."""
     return SessionOptions(
         host=mailbox.host,
         port=mailbox.port,
@@ -41,6 +43,7 @@ def session_options(settings: Settings, mailbox: MailboxSettings) -> SessionOpti
 
 
 def listener_options(settings: Settings, mailbox: MailboxSettings) -> ListenerOptions:
+    """How to listen to one mailbox."""
     return ListenerOptions(
         key=FolderKey(mailbox.name, mailbox.folder),
         session=session_options(settings, mailbox),

@@ -26,7 +26,8 @@ _SHOWN_UIDS = 20
 class Finding:
     """One mailbox. `missing`: on the server, behind the cursor, without a row. `extra`: a row whose mail is no longer
     on the server. `pending`: beyond the cursor, the running listener lands them next. `rekeyed`: rows that had landed
-    under an older UIDVALIDITY. `error` instead of figures when the comparison was impossible."""
+    under an older UIDVALIDITY. `error` instead of figures when the comparison was impossible.
+    """
 
     name: str
     folder: str
@@ -66,7 +67,9 @@ async def _verify_one(settings: Settings, mailbox: MailboxSettings, store: Store
     try:
         cursor = await store.read_cursor(options.key)
         if cursor is None or cursor.uid_validity is None:
-            return Finding(mailbox.name, mailbox.folder, error="never read: is the listener running? see `ops-mail check`")
+            return Finding(
+                mailbox.name, mailbox.folder, error="never read: is the listener running? see `ops-mail check`"
+            )
         session = await open_session(options.session)
         try:
             begun_at = cursor.created_at if cursor.renumbered else None

@@ -21,7 +21,8 @@ class BatchKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
     """`max_messages` and `max_bytes` bound one FETCH; a mail over `large_bytes` travels alone and in pieces;
-    one over `max_message_bytes` lands its header only."""
+    one over `max_message_bytes` lands its header only.
+    """
 
     max_messages: int = 200
     max_bytes: int = 4 * 1024 * 1024

@@ -10,7 +10,8 @@ from datetime import datetime
 @dataclass(frozen=True, slots=True)
 class Clock:
     """`now` is UTC for people and rows. `mono` never jumps but stands still while the machine is suspended, as the
-    event loop's timers do; `boot` never jumps and counts suspension, so that a sync of an hour ago looks its age."""
+    event loop's timers do; `boot` never jumps and counts suspension, so that a sync of an hour ago looks its age.
+    """
 
     now: Callable[[], datetime]
     mono: Callable[[], float]

@@ -25,7 +25,7 @@ class MailboxStatus:
     state_since: datetime | None = None
     holder: str | None = None
     epoch: Epoch | None = None
-    last_uid: Uid = Uid(0)
+    last_uid: Uid = field(default=Uid(0))
     backlog: int = 0
     failures: int = 0
     reconnects: int = 0

@@ -10,10 +10,10 @@ import structlog
 from ops_mail.core.clock import Clock
 from ops_mail.core.ids import Uid
 from ops_mail.core.mail import PreparedMail
+from ops_mail.core.repeats import RepeatLimiter
 from ops_mail.core.states import Event, State, transition
 from ops_mail.core.status import MailboxStatus
 from ops_mail.errors import Failure
-from ops_mail.core.repeats import RepeatLimiter
 from ops_mail.metrics import Metrics
 from ops_mail.store import Lease
 

@@ -39,7 +39,8 @@ def scope_of(cursor: CursorState, uid_validity: UidValidity, earliest: datetime 
 @dataclass(frozen=True, slots=True)
 class Page:
     """One stretch of the comparison. `missing`: on the server, no row. `extra`: a row, no longer on the server
-    (expunged after landing; nothing is wrong). `pending`: beyond the cursor, the next sync lands them."""
+    (expunged after landing; nothing is wrong). `pending`: beyond the cursor, the next sync lands them.
+    """
 
     on_server: int
     missing: tuple[Listed, ...]
@@ -48,7 +49,7 @@ class Page:
 
 
 async def compare(store: Store, session: ImapSession, key: FolderKey, scope: Scope) -> AsyncIterator[Page]:
-    """Walk the selected folder from its first UID to its last, a few thousand at a time. Raises ImapError, StoreError."""
+    """Walk the selected folder from end to end, a few thousand mails at a time. Raises ImapError, StoreError."""
     position = Uid(0)
     complete = False
     while not complete:

@@ -98,9 +98,7 @@ class MailboxListener:
     async def _drain(self, session: asyncio.Task[None], keeper: asyncio.Task[None]) -> None:
         """A stop: let the batch in flight end, for a bounded time."""
         self._board.fire(Event.STOP)
-        await asyncio.wait(
-            {session, keeper}, timeout=self._options.drain_seconds, return_when=asyncio.FIRST_COMPLETED
-        )
+        await asyncio.wait({session, keeper}, timeout=self._options.drain_seconds, return_when=asyncio.FIRST_COMPLETED)
         if not session.done():
             log.warning("batch_abandoned", reason="the process is stopping", after_seconds=self._options.drain_seconds)
 

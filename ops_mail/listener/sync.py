@@ -26,10 +26,12 @@ log = structlog.get_logger("ops_mail.listener")
 
 _MARGIN_SECONDS = 5.0
 
+
 @dataclass(frozen=True, slots=True)
 class SyncResult:
     """`found` new mails were listed; `hinted` tells whether the server had announced anything; `drained` is
-    False when a stop cut the sync short."""
+    False when a stop cut the sync short.
+    """
 
     found: int
     hinted: bool
@@ -112,7 +114,9 @@ class Syncer:
     async def _process_batch(self, batch: Batch) -> None:
         plan = self._suspects.plan(batch)
         try:
-            raws, hopeless = await fetch(self._session, batch, plan, self._options.limits, self._spool, self._beat_fetch)
+            raws, hopeless = await fetch(
+                self._session, batch, plan, self._options.limits, self._spool, self._beat_fetch
+            )
         except ImapError as error:
             self._suspects.blame(batch, plan, error)
             if isinstance(error, Refused) and len(batch.mails) > 1:  # the session is still good: find the culprit

@@ -18,7 +18,6 @@ from ops_mail.metrics import Metrics
 from ops_mail.mime.pool import ParserPool
 from ops_mail.store import STATEMENT_SECONDS, Guard, Store
 
-
 DATABASE_CALL_SECONDS = STATEMENT_SECONDS + 2
 """By then an ordinary call of the store has answered or failed by itself; a task that still waits is stuck."""
 
@@ -53,8 +52,12 @@ class ListenerTools:
 
 @dataclass(frozen=True, slots=True)
 class ListenerOptions:
-    """One mailbox. `start_now`: only mail that arrives after the first start counts; `start_date`: only mail whose
-    INTERNALDATE is not before it. `verify_interval_seconds` 0 = never. `drain_seconds`: how long a batch in flight may still take after a stop."""
+    """One mailbox.
+
+    `start_now`: only mail that arrives after the first start counts; `start_date`: only mail whose INTERNALDATE is
+    not before it. `verify_interval_seconds` 0 = never. `drain_seconds`: how long a batch in flight may still take
+    after a stop.
+    """
 
     key: FolderKey
     session: SessionOptions

@@ -54,7 +54,9 @@ class DatabaseWatch:
     async def run(self) -> None:
         """Until the stop."""
         while not self._stop.is_set():
-            self._pulse.expect(_CALL_SECONDS if self._schema_ready.is_set() else _MIGRATION_SECONDS, "asking the database")
+            self._pulse.expect(
+                _CALL_SECONDS if self._schema_ready.is_set() else _MIGRATION_SECONDS, "asking the database"
+            )
             try:
                 await self._look()
             except StoreError as error:

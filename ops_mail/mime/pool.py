@@ -75,7 +75,7 @@ class _Worker:
             raise
 
     async def _bury(self, process: asyncio.subprocess.Process, error: Exception) -> None:
-        """The end of a child that failed: one that closed its pipes is ending by itself and has an exit code to tell."""
+        """The end of a child that failed: one that closed its pipes is ending by itself and has a code to tell."""
         if not isinstance(error, TimeoutError):
             try:
                 async with asyncio.timeout(1.0):
@@ -135,10 +135,7 @@ class ParserPool:
             return await self._call(mails, spool)
         except WorkerDied as error:
             log.warning("parser_died", mails=len(mails), error=str(error))
-        prepared = []
-        for mail in mails:
-            prepared.append(await self._prepare_alone(mail, spool))
-        return prepared
+        return [await self._prepare_alone(mail, spool) for mail in mails]
 
     async def _prepare_alone(self, mail: RawMail, spool: Path) -> PreparedMail:
         try:

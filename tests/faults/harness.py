@@ -1,7 +1,7 @@
 """The product inside the test's own event loop: the same composition as the process, without a second of start-up.
 
-    async with running(plain_settings(...)) as app:
-        await app.until_state("idling")
+async with running(plain_settings(...)) as app:
+    await app.until_state("idling")
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class OpsMail:
 
     def wait_ready(self, seconds: float = START_SECONDS) -> dict[str, Any]:
         """Until `/readyz` is 200; its body."""
-        return self.wait_until(lambda: self.ready_body(), "readiness", seconds)  # type: ignore[no-any-return]
+        return self.wait_until(self.ready_body, "readiness", seconds)  # type: ignore[no-any-return]
 
     def ready_body(self) -> dict[str, Any] | None:
         code, body = self.get_json("/readyz")
@@ -133,7 +133,7 @@ class OpsMail:
         return self.process.wait(seconds)
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill -9."""
         self.process.kill()
         self.process.wait()
 

@@ -61,7 +61,7 @@ async def scene(dovecot: Dovecot, mariadb_url: str, new_user: Callable[[], str])
 # --- connections that die without a word
 
 
-async def test_a_connection_frozen_during_idle_is_noticed_within_the_window_and_one_command_timeout(scene: Scene) -> None:
+async def test_a_connection_frozen_during_idle_is_noticed_within_window_and_command_timeout(scene: Scene) -> None:
     async with running(scene.settings, **SHORT_IDLE) as app:
         await app.until_state("idling")
         scene.proxy.freeze()

@@ -91,4 +91,3 @@ async def test_mails_from_before_the_start_are_neither_landed_nor_missing(
     assert tables.hashes() == Counter([hashlib.sha256(mail(5)).hexdigest()])
     code, finding = await asyncio.to_thread(verify_json, settings)
     assert (code, finding["on_server"], finding["missing"]) == (0, 6, 0)
-

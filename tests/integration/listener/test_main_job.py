@@ -49,12 +49,13 @@ def test_a_backlog_lands_once_and_in_order_and_live_mail_lands_at_once(
         for number in range(BACKLOG, BACKLOG + live):
             dovecot.append(user, "INBOX", mail(number))
             process.wait_until(lambda number=number: tables.count() == number + 1, f"mail {number}", 10)
-        latencies = sorted(
-            line["latency_seconds"] for line in process.lines() if line["event"] == "landed" and "latency_seconds" in line
-        )
+        landed = [line for line in process.lines() if line["event"] == "landed"]
+        latencies = sorted(line["latency_seconds"] for line in landed if "latency_seconds" in line)
         assert len(latencies) >= live - 1
-        print(f"landing latency after EXISTS: p50 {statistics.median(latencies) * 1000:.1f} ms, "
-              f"max {latencies[-1] * 1000:.1f} ms on {database_url.split(':', 1)[0]}")
+        print(
+            f"landing latency after EXISTS: p50 {statistics.median(latencies) * 1000:.1f} ms, "
+            f"max {latencies[-1] * 1000:.1f} ms on {database_url.split(':', 1)[0]}"
+        )
 
         assert tables.hashes() == Counter(sha256(mail(number)) for number in range(BACKLOG + live))
         assert process.terminate() == 0
@@ -73,7 +74,7 @@ def test_the_row_is_complete(dovecot: Dovecot, database_url: str, new_user: Call
         b"--b\r\nContent-Type: multipart/alternative; boundary=c\r\n\r\n"
         b"--c\r\nContent-Type: text/plain; charset=utf-8\r\n\r\nplain text\r\n"
         b"--c\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>rich text</p>\r\n--c--\r\n"
-        b"--b\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename=\"bill.pdf\"\r\n"
+        b'--b\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename="bill.pdf"\r\n'
         b"Content-Transfer-Encoding: base64\r\n\r\naGVsbG8=\r\n--b--\r\n"
     )
     with OpsMail(tmp_path, imap_settings(dovecot, user, database_url)) as process:
@@ -82,7 +83,8 @@ def test_the_row_is_complete(dovecot: Dovecot, database_url: str, new_user: Call
         tables = Tables(database_url)
         process.wait_until(lambda: tables.count() == 1, "the row", 10)
         (row,) = tables.rows("SELECT * FROM ops_mail_message")
-        assert {name: row[name] for name in ("mailbox", "folder", "uid", "message_id", "subject", "from_name", "from_addr")} == {
+        named = ("mailbox", "folder", "uid", "message_id", "subject", "from_name", "from_addr")
+        assert {name: row[name] for name in named} == {
             "mailbox": user,
             "folder": "INBOX",
             "uid": uid,
@@ -113,4 +115,3 @@ def test_the_row_is_complete(dovecot: Dovecot, database_url: str, new_user: Call
         assert attachment["message_pk"] == row["id"]
         flags = dovecot.contents(user, "INBOX")[uid][1]
         assert r"\Seen" not in flags, "the server's copy must not change"
-        assert time.time() - before < 60

@@ -35,7 +35,8 @@ def assert_guard_is_free(url: str) -> None:
     cursor = tables.cursor()
     assert cursor["holder"] is None
     database = url.rsplit("/", 1)[1]
-    assert tables.value("SELECT COUNT(*) FROM information_schema.processlist WHERE db = :db AND id <> CONNECTION_ID()", db=database) == 0
+    others = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = :db AND id <> CONNECTION_ID()"
+    assert tables.value(others, db=database) == 0
     assert tables.count_of("ops_mail_instance") == 0
 
 
@@ -120,7 +121,8 @@ async def test_in_the_middle_of_a_backlog_what_has_landed_stays_and_the_rest_com
     tables = Tables(mariadb_url)
     settings = imap_settings(dovecot, user, mariadb_url)
     with OpsMail(tmp_path, settings, name="first") as process:
-        process.wait_until(lambda: process.metric(f'ops_mail_messages_landed_total{{mailbox="{user}",status="landed"}}'), "landing")
+        sample = f'ops_mail_messages_landed_total{{mailbox="{user}",status="landed"}}'
+        process.wait_until(lambda: process.metric(sample), "landing")
         stop(process)
     landed = [row["uid"] for row in tables.rows("SELECT uid FROM ops_mail_message ORDER BY id")]
     assert landed == uids[: len(landed)]

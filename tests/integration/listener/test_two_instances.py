@@ -50,7 +50,7 @@ def test_the_standby_lands_the_next_mail_soon_after_the_leader_is_gone(
         assert leader.metric(f'ops_mail_guard_held{{mailbox="{user}"}}') == 1
         assert standby.metric(f'ops_mail_guard_held{{mailbox="{user}"}}') == 0
         shown = status_json(database_url)
-        assert {leader.name, standby.name} <= {str(entry) .split(":")[0] for entry in instance_names(shown)}
+        assert {leader.name, standby.name} <= {str(entry).split(":")[0] for entry in instance_names(shown)}
 
         if how == "kill -9":
             leader.kill()

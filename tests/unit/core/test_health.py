@@ -61,7 +61,11 @@ def test_a_resting_pulse_is_never_late_and_a_new_promise_ends_lateness() -> None
         (mailbox(State.IDLING, last_sync_mono=1000.0 - LIMIT), True, ""),
         (mailbox(State.IDLING, last_sync_mono=999.0 - LIMIT), False, "last sync 271 s ago"),
         (mailbox(State.BACKOFF, failures=1, last_error="refused", last_sync_mono=990.0), True, "refused"),
-        (mailbox(State.BACKOFF, failures=9, last_error="refused", last_sync_mono=1.0), False, "last sync 999 s ago: refused"),
+        (
+            mailbox(State.BACKOFF, failures=9, last_error="refused", last_sync_mono=1.0),
+            False,
+            "last sync 999 s ago: refused",
+        ),
         (mailbox(State.CONNECTING), False, "never synced"),
         (mailbox(State.BACKOFF, failures=1, last_error="bad password"), False, "never synced: bad password"),
         (mailbox(State.SYNCING, last_progress_mono=999.0, backlog=41), True, "catching up, 41 to go"),
