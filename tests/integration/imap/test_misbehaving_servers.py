@@ -611,6 +611,21 @@ async def test_a_server_that_ignores_the_piece_asked_for_is_not_misread(size: in
             assert caught.value.failure is Failure.PROTOCOL
 
 
+async def test_a_piece_from_another_place_than_asked_for_is_not_taken() -> None:
+    raw = b"x" * 3000
+    server = ScriptedImap({1: raw})
+
+    async def stuck_at_the_start(peer: Peer, command: ReceivedCommand) -> None:
+        head = f"* 1 FETCH (UID 1 RFC822.SIZE {len(raw)} BODY[]<0> {{1000}}\r\n".encode()
+        await peer.send(head + raw[:1000] + b")", command.tag.encode() + b" OK done")
+
+    server.on["UID FETCH"] = stuck_at_the_start
+    async with server, selected(options(server)) as session:
+        with pytest.raises(ImapError, match="part of a mail"):
+            async for _ in session.fetch_pieces(Uid(1), 1000):
+                pass
+
+
 async def test_a_slow_line_is_not_taken_for_a_dead_one() -> None:
     raw = b"x" * 100_000
 
@@ -637,7 +652,7 @@ async def test_a_trickle_without_an_answer_is_taken_for_a_dead_line() -> None:
         session = await open_session(options(server, command=0.4))
         await session.select("INBOX")
         with pytest.raises(ImapError) as caught:
-            await asyncio.wait_for(session.poll(), 5)
+            await asyncio.wait_for(session.poll(), 2)
         assert caught.value.failure is Failure.TIMEOUT
         await session.logout(1)
 
