@@ -41,7 +41,7 @@ _PRELOAD_BYTES = 64 * 1024
 _UNWRITTEN_LIMIT = 200
 _DATABASE_AWAY = BackoffPolicy(initial_seconds=0.5, max_seconds=10.0)
 _SWITCH_SECONDS = 0.001
-_DRAIN_SHARE, _FLUSH_SHARE = 0.4, 0.15
+_DRAIN_SHARE, _FLUSH_SHARE = 0.35, 0.1  # of the grace; of these the latter thrice at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,9 @@ class HandlerService:
             done, _ = await asyncio.wait(helpers, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()  # a bug in a helper: the supervisor tells it and starts the part again
-            await _end([dispatch])
+            # Not cancelled: a claim that is committed just now would be in nobody's hands until its lease ran out.
+            self._look.now.set()
+            await asyncio.wait([dispatch], timeout=self._parts.grace_seconds * _FLUSH_SHARE)
             await self._hand_back()
         finally:
             self._parts.pulse.rest()
@@ -162,7 +164,7 @@ class HandlerService:
 
     async def _dispatch(self) -> None:
         self._look.now.set()
-        while True:
+        while not self._parts.stop.is_set():
             self._show()
             if self._all_slots_hang():
                 await asyncio.sleep(_POLL_SECONDS)  # no pulse: only a new process can help
