@@ -26,6 +26,8 @@ def display_name(tokens: list[bytes], notes: Notes) -> str:
 def bracketed(tokens: list[bytes], notes: Notes) -> str:
     """The address between angle brackets: route and white space dropped, quotes of the local part kept."""
     kept = [token for token in tokens if token != SPACE]
+    if len(kept) > 1 and SPACE in tokens[1:-1] and AT not in (kept[0], kept[1]) and AT in tokens:
+        return bare(tokens, notes)[1]  # <some words user@host>
     if kept[:1] == [AT] and b":" in kept:
         kept = kept[kept.index(b":") + 1 :]
     spec = b"".join(kept)

@@ -159,7 +159,10 @@ class _Reader:
         self._phrase, self._angle, self._comments, self._in_angle = [], None, [], False
         if angle is not None:
             name = display_name(phrase, self._notes).strip('"') or display_name(comments, self._notes)
-            self._add(", ".join((*self._take_pending(name), name)), bracketed(angle, self._notes))
+            addr = bracketed(angle, self._notes)
+            if AT not in angle and SPACE in angle and not name:
+                name, addr = display_name(angle, self._notes), ""  # <words and no address>
+            self._add(", ".join((*self._take_pending(name), name)), addr)
         elif AT in phrase:
             self._flush_pending()
             entries = [phrase] if phrase.count(AT) == 1 else split_at_spaces(phrase)

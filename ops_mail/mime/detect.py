@@ -12,6 +12,7 @@ import re
 _SAMPLE = 6000
 _HIGH = re.compile(rb"[\x80-\xff]")
 _NON_ASCII_RUN = re.compile(rb"[^\x00-\x7f](?:[^\x00-\x7f]|[\x40-\x7e](?=[^\x00-\x7f]))*.?", re.DOTALL)
+_ALONE_IN_A_WORD = re.compile(r"(?<![^\x00-\x7f])[^\x00-\x7f](?=[A-Za-z])|(?<=[A-Za-z])[^\x00-\x7f](?![^\x00-\x7f])")
 _ISO_2022 = re.compile(rb"\x1b(?:\$[@B]|\$\([@BD]|\([IJ]|\$\)C)")
 # Evidence that a valid UTF-8 reading is no accident: about 1 in 8 pairs of another charset looks like one by chance.
 _UTF_8_WIDE = re.compile(rb"[\xe0-\xf4][\x80-\xbf]{2,3}")
@@ -65,7 +66,7 @@ def detect(data: bytes, hint: str | None = None) -> str:
         return "utf_8"
     sample = _sample(data)
     east_asian, certainty = _east_asian(sample)
-    if hint is not None and hint not in ("ascii", "utf_8") and _fits(sample, hint, east_asian):
+    if hint is not None and hint not in ("ascii", "utf_8") and _fits(sample, hint, east_asian, certainty):
         return hint
     if east_asian is not None and certainty > 0.95:
         return east_asian
@@ -87,14 +88,17 @@ def _sample(data: bytes) -> bytes:
     return b" ".join(pieces)[: 2 * _SAMPLE]
 
 
-def _fits(sample: bytes, codec: str, east_asian: str | None) -> bool:
-    if east_asian is not None and east_asian != codec:
+def _fits(sample: bytes, codec: str, east_asian: str | None, certainty: float) -> bool:
+    """What the mail names elsewhere is believed unless the bytes speak clearly against it."""
+    if codec in _RANGES:
+        return codec == east_asian or _common_share(sample, codec) > 0.5
+    if east_asian is not None and certainty > 0.8:
         return False
     try:
         sample.decode(codec)
     except UnicodeDecodeError:
-        return codec.startswith(("cp125", "iso8859")) and east_asian is None
-    return codec not in _RANGES or east_asian == codec
+        return codec.startswith("cp125")
+    return True
 
 
 def _east_asian(sample: bytes) -> tuple[str | None, float]:
@@ -116,7 +120,8 @@ def _common_share(sample: bytes, codec: str) -> float:
             return 0.0
         text = sample[: error.start].decode(codec)
     wide = [char for char in text if char > "\x7f"]
-    if not wide:
+    # One accented capital before a letter ("Änderung") is a good character of Big5: look at what stands around it.
+    if not wide or len(_ALONE_IN_A_WORD.findall(text)) >= 0.5 * len(wide):
         return 0.0
     return _RANGES[codec](wide, text) / len(wide)
 
@@ -157,10 +162,9 @@ def _hangul(chars: list[str], text: str) -> float:
 
 def _in_ksx1001(char: str) -> bool:
     try:
-        char.encode("euc_kr")
+        return len(char.encode("euc_kr")) == 2  # others are spelled out in 8 bytes
     except UnicodeEncodeError:
         return False
-    return True
 
 
 def _japanese(chars: list[str], text: str) -> float:

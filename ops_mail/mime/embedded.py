@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mimetypes
 import re
 from dataclasses import dataclass
 
@@ -15,6 +14,18 @@ _BEGIN = re.compile(
 )
 _UU_END = re.compile(rb"\n(?:[` ]?\r?\n)?end[ \t]*(?:\r?\n|\Z)")
 _SHORT = 8192
+_TYPES = {
+    "txt": "text/plain", "log": "text/plain", "htm": "text/html", "html": "text/html", "csv": "text/csv",
+    "ics": "text/calendar", "vcf": "text/vcard", "xml": "text/xml", "rtf": "application/rtf", "json": "application/json",
+    "gif": "image/gif", "jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "bmp": "image/bmp",
+    "tif": "image/tiff", "tiff": "image/tiff", "svg": "image/svg+xml", "webp": "image/webp", "pdf": "application/pdf",
+    "zip": "application/zip", "gz": "application/gzip", "7z": "application/x-7z-compressed", "eml": "message/rfc822",
+    "doc": "application/msword", "xls": "application/vnd.ms-excel", "ppt": "application/vnd.ms-powerpoint",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "mp3": "audio/mpeg", "wav": "audio/wav", "mp4": "video/mp4", "avi": "video/x-msvideo", "mov": "video/quicktime",
+}  # fmt: skip
 _Y_END = re.compile(rb"\n=yend[^\r\n]*(?:\r?\n|\Z)")
 _Y_PART = re.compile(rb"=ypart [^\r\n]*\r?\n")
 _Y_TABLE = bytes((byte - 42) & 0xFF for byte in range(256))
@@ -51,8 +62,8 @@ def split_embedded(data: bytes, notes: Notes) -> tuple[bytes, list[EmbeddedFile]
             break
         body = data[begin.end() : end.start() + 1]
         content = decode_uu(body, notes) if is_uu else _y_decode(body)
-        # A short one stays in the text as well: most clients of today show it there, and nothing is lost to a guess.
-        is_short = len(body) <= _SHORT
+        # A short uuencoded one stays in the text as well: most clients of today show it, and no guess loses text.
+        is_short = is_uu and len(body) <= _SHORT
         kept.append(data[position : end.end() if is_short else begin.start()])
         files.append(EmbeddedFile((begin[1] or begin[2]).strip(), content))
         position = end.end()
@@ -61,9 +72,9 @@ def split_embedded(data: bytes, notes: Notes) -> tuple[bytes, list[EmbeddedFile]
 
 
 def guess_type(name: str | None) -> str:
-    """The media type that a file name stands for. The name is never opened."""
-    guessed = None if name is None else mimetypes.guess_type("file:" + name[-40:])[0]
-    return guessed or "application/octet-stream"
+    """The media type that the extension of a file name stands for, the same on every machine."""
+    extension = "" if name is None else name[-12:].rpartition(".")[2].lower()
+    return _TYPES.get(extension, "application/octet-stream")
 
 
 def _looks_uuencoded(data: bytes, position: int) -> bool:

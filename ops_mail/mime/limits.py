@@ -11,7 +11,7 @@ class ParseLimits:
 
     max_seconds: float = 4.0
     """After this long the record holds what is known by then; below the 5 s after which the process is interrupted."""
-    max_depth: int = 32
+    max_depth: int = 50
     """Multiparts and messages within each other."""
     max_parts: int = 1000
     """MIME parts of all levels together; attachments inside winmail.dat and uuencoded files count too."""

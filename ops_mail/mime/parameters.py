@@ -30,36 +30,41 @@ class Parameters:
 
     def plain(self, name: str) -> str | None:
         """A parameter that is a token (charset, format, type …)."""
-        value = self.raw.get(name)
-        if value is None:
-            value = _joined(self.raw, name)[1]
-        if value is None:
-            return None
-        return value.decode("latin_1").strip().strip("'\"") or None
+        value = self._bytes(name)
+        return None if value is None else value.decode("latin_1").strip().strip("'\"") or None
 
     def boundary(self) -> bytes | None:
-        value = self.raw.get("boundary")
-        if value is None:
-            value = _joined(self.raw, "boundary")[1]
-        return value or None
+        """The boundary, as bytes: 8-bit ones exist."""
+        return self._bytes("boundary") or None
+
+    def _bytes(self, name: str) -> bytes | None:
+        value = self.raw.get(name)
+        if value is not None:
+            return value
+        extended, joined = _joined(self.raw, name)
+        return _extended(joined)[1] if joined is not None and extended else joined
 
     def text(self, name: str, notes: Notes) -> str | None:
         """A parameter for people (file names): RFC 2231 first, then plain with RFC 2047 words or raw 8-bit bytes."""
         extended, value = _joined(self.raw, name)
         plain = self.raw.get(name)
         if value is not None and extended:
-            charset, _, rest = value.partition(b"'")
-            language, quote, encoded = rest.partition(b"'")
-            if not quote:  # written without charset'language'
-                charset, encoded = b"", value
-            del language
-            data = _PERCENT.sub(lambda match: bytes((int(match[1], 16),)), encoded)
+            charset, data = _extended(value)
             text = decode_text(data, charset.decode("latin_1").strip() or None, notes, hint=notes.hint)
             if "\ufffd" not in text or plain is None:
                 return _decoded_again(text, notes)
         if plain is None and not extended:
             plain = value
         return None if plain is None else decode_lines(plain, notes)
+
+
+def _extended(value: bytes) -> tuple[bytes, bytes]:
+    """charset'language'percent-encoded → (charset, bytes); the first two are forgotten at times."""
+    charset, _, rest = value.partition(b"'")
+    _language, quote, encoded = rest.partition(b"'")
+    if not quote:
+        charset, encoded = b"", value
+    return charset, _PERCENT.sub(lambda match: bytes((int(match[1], 16),)), encoded)
 
 
 def _decoded_again(text: str, notes: Notes) -> str:

@@ -57,6 +57,9 @@ def decode_quoted_printable(data: bytes) -> bytes:
 
 def decode_base64(data: bytes, notes: Notes) -> bytes:
     """Base64 with whatever stands between: several padded pieces, foreign characters, a last quantum cut off."""
+    if _is_text_after_all(data):
+        notes.add(Defect.BAD_BASE64)
+        return data
     inner_end = len(data.rstrip(b"= \t\r\n"))
     if data.find(b"=", 0, inner_end) < 0:
         if data.translate(None, _BASE64_AND_SPACE):
@@ -72,6 +75,17 @@ def decode_base64(data: bytes, notes: Notes) -> bytes:
             return b"".join(pieces)
     pieces.append(_quanta(data[position:], notes))
     return b"".join(pieces)
+
+
+def _is_text_after_all(data: bytes) -> bool:
+    """The label lies: words with spaces between them, or one short word that cannot be base64 by its length."""
+    words = data[:4096].split()
+    if len(words) > 9:
+        return data[:4096].count(b" ") > len(words) / 3 and sum(map(len, words)) < 20 * len(words)
+    if len(words) != 1 or len(words[0]) > 200 or len(words[0]) % 4 != 1 or b"=" in words[0]:
+        return False
+    whole = words[0][:-1]
+    return not whole.isalnum() or not binascii.a2b_base64(whole).isascii()
 
 
 def _is_prose(sample: bytes) -> bool:

@@ -144,6 +144,11 @@ def test_charset_that_html_names_counts_more_than_us_ascii() -> None:
         ("koi8_r", "Здравствуйте, Иван"),
         ("cp1252", "Überprüfung der Änderungen größer"),
         ("cp1252", "Müller"),
+        ("cp1252", "Änderung der Bestellung"),
+        ("cp1252", "Ärger"),
+        ("cp1252", "São Paulo"),
+        ("cp1252", "Angebot für Köln"),
+        ("big5", "滿樂多線上"),
         ("cp1252", "“quoted” – résumé"),
     ],
 )
@@ -158,6 +163,11 @@ def test_raw_header_in_the_charset_that_the_body_declares() -> None:
         b"Subject: " + "Dobrý večer".encode("cp1250") + b"\r\nContent-Type: text/plain; charset=windows-1250\r\n\r\nx"
     )
     assert mail.subject == "Dobrý večer"
+
+
+def test_raw_header_in_a_charset_of_east_asia_that_the_body_declares() -> None:
+    mail = parse_mail(b"Subject: " + "滿樂".encode("big5") + b"\r\nContent-Type: text/html; charset=big5\r\n\r\nx")
+    assert mail.subject == "滿樂"
 
 
 def test_utf7_cannot_smuggle_lone_surrogates() -> None:

@@ -104,6 +104,15 @@ def test_charset_parameter_as_written(content_type: bytes) -> None:
     assert mail.text_body == "Привет\n"
 
 
+def test_boundary_in_sections() -> None:
+    mail = parse_mail(
+        b"Content-Type: multipart/mixed; boundary*0*=us-ascii''ab%63; boundary*1*=def\r\n\r\n"
+        b"--abcdef\r\n\r\nhello\r\n--abcdef--\r\n"
+    )
+    assert mail.text_body == "hello\n"
+    assert mail.defects == ("no_from", "no_date")
+
+
 def test_no_content_type_at_all_or_a_broken_one_is_plain_text() -> None:
     for header in (b"", b"Content-Type: text\r\n", b"Content-Type: \r\n", b"Content-Type: ;charset=utf-8\r\n"):
         assert parse_mail(b"Subject: x\r\n" + header + b"\r\nhello").text_body == "hello\n"
