@@ -255,6 +255,21 @@ async def test_text_injected_behind_starttls_is_not_believed() -> None:
     assert caught.value.failure is Failure.PROTOCOL
 
 
+async def test_capabilities_told_before_starttls_are_forgotten(authority: trustme.CA, ca_file: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+
+    async def upgrading(peer: Peer, command: ReceivedCommand) -> None:
+        await peer.ok(command)
+        await peer.writer.start_tls(context)
+
+    greeting = b"* OK [CAPABILITY IMAP4rev1 STARTTLS LOGINDISABLED] ready"
+    async with ScriptedImap(greeting=greeting, on={"STARTTLS": upgrading}) as server:
+        session = await open_session(options(server, security=Security.STARTTLS, ca_file=ca_file))
+        await session.logout(5)
+        assert len(server.commands("LOGIN")) == 1
+
+
 # --- logins
 
 
