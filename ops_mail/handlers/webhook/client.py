@@ -109,4 +109,5 @@ class WebhookHandler:
 def _told(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "timeout"
-    return f"{type(error).__name__}: {redact(str(error))[:300]}"
+    cause = getattr(error, "os_error", None) or error  # what aiohttp wraps says more than the wrapping
+    return f"{type(cause).__name__}: {redact(str(cause))[:300]}"
