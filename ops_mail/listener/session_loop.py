@@ -86,7 +86,10 @@ class SessionLoop:
             # After an error the session is dead already and this only closes the socket; LOGOUT never raises.
             await session.logout(_LOGOUT_SECONDS)
 
-    def _failed(self, error: OpsMailError | OSError) -> float:
+    def _failed(self, error: OpsMailError | OSError) -> float | None:
+        if self._tools.stop.is_set():  # closing went wrong: told, and neither a failure of the mailbox nor the cause
+            log.warning("close_failed", error=str(error))
+            return None
         delay_seconds = max(
             self._options.backoff.delay_seconds(self._board.status.failures + 1, self._tools.random()),
             provider_for(self._options.session.host, frozenset()).min_login_gap_seconds,
@@ -154,6 +157,7 @@ class SessionLoop:
             return await self._poll(session)
         seconds = self._trust.window_seconds(self._options.idle_seconds, self._options.poll_seconds)
         self._board.waiting(seconds)
+        self._beat_idle()
         outcome = await session.idle(seconds, self._tools.stop, self._beat_idle)
         self._board.fire(Event.WAIT_OVER)
         self._board.waited(pushed=outcome is IdleOutcome.PUSH)

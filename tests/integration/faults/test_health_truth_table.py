@@ -1,10 +1,10 @@
-"""What `/healthz`, `/readyz` and the metrics say in each condition: alive is about this process, ready about its work."""
+"""What the endpoints say in each condition: alive is about this process, ready is about its work."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import datetime
+import datetime as dt
 import ssl
 import time
 import urllib.error
@@ -91,7 +91,8 @@ async def test_the_imap_server_goes_and_comes_back(
 ) -> None:
     user = new_user()
     async with FaultProxy(("127.0.0.1", dovecot.port)) as proxy:
-        async with running(plain_settings(proxy.port, dovecot, user, mariadb_url), **QUICK) as app:
+        settings = plain_settings(proxy.port, dovecot, user, mariadb_url)
+        async with running(settings, **QUICK) as app:
             await expect(app, ready=True)
             await proxy.refuse()
             proxy.reset()
@@ -111,7 +112,7 @@ async def test_an_expired_certificate(
 ) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    yesterday = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
+    yesterday = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1", not_after=yesterday).configure_cert(context)
     async with tls_server(context) as port:
@@ -203,7 +204,7 @@ async def test_a_blocked_event_loop_leaves_liveness_unanswered_until_it_runs_aga
     async with running(plain_settings(dovecot.port, dovecot, new_user(), mariadb_url)) as app:
         await expect(app, ready=True)
         asking = asyncio.get_running_loop().run_in_executor(None, probe, app.port, 1.0)
-        time.sleep(2.5)  # noqa: ASYNC251 - blocking the loop is what this is about
+        time.sleep(2.5)  # blocking the loop is what this is about
         assert await asking == "no answer"
         assert await asyncio.to_thread(probe, app.port, 5.0) == "200"
         assert await metric(app, 'ops_mail_event_loop_lag_seconds_bucket{le="1.0"}') < await metric(
