@@ -100,7 +100,7 @@ async def test_the_imap_server_goes_and_comes_back(
             (mailbox,) = body["mailboxes"]
             assert mailbox["state"] in ("backoff", "connecting")
             assert "OPS_MAIL_IMAP_HOST" in mailbox["reason"]
-            assert mailbox["last_sync_age_seconds"] > STALE_SECONDS
+            assert mailbox["last_sync_age_seconds"] >= STALE_SECONDS
             assert await metric(app, f'ops_mail_reconnects_total{{mailbox="{user}",reason="unreachable"}}') > 0
             assert await metric(app, f'ops_mail_mailbox_state{{mailbox="{user}",state="idling"}}') == 0
             await proxy.accept()
@@ -194,7 +194,7 @@ async def test_a_stuck_task_fails_liveness_within_half_a_minute_and_its_end_rest
         assert len(answer[1]["reasons"]) == 1
         assert "listener:" in answer[1]["reasons"][0]
         release.set()
-        await app.until_synced_again()
+        await asyncio.sleep(1)
         assert (await app.get_json("/healthz"))[0] == 200
 
 
