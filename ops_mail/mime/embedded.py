@@ -16,7 +16,8 @@ _UU_END = re.compile(rb"\n(?:[` ]?\r?\n)?end[ \t]*(?:\r?\n|\Z)")
 _SHORT = 8192
 _TYPES = {
     "txt": "text/plain", "log": "text/plain", "htm": "text/html", "html": "text/html", "csv": "text/csv",
-    "ics": "text/calendar", "vcf": "text/vcard", "xml": "text/xml", "rtf": "application/rtf", "json": "application/json",
+    "ics": "text/calendar", "vcf": "text/vcard", "xml": "text/xml", "rtf": "application/rtf",
+    "json": "application/json",
     "gif": "image/gif", "jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "bmp": "image/bmp",
     "tif": "image/tiff", "tiff": "image/tiff", "svg": "image/svg+xml", "webp": "image/webp", "pdf": "application/pdf",
     "zip": "application/zip", "gz": "application/gzip", "7z": "application/x-7z-compressed", "eml": "message/rfc822",
