@@ -54,6 +54,7 @@ def listener_options(settings: Settings, mailbox: MailboxSettings) -> ListenerOp
         limits=BatchLimits(max_message_bytes=settings.session.max_message_bytes),
         drain_seconds=max(0.2, math.floor(settings.shutdown_grace_seconds * _DRAIN_SHARE * 10) / 10),
         verify_interval_seconds=settings.maintenance.verify_interval_seconds,
+        after_landing=mailbox.after_landing,
         start_now=mailbox.start is StartMode.NOW,
         start_date=_midnight_utc(mailbox.start) if isinstance(mailbox.start, date) else None,
     )

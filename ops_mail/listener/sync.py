@@ -14,6 +14,7 @@ from ops_mail.core.ids import Uid
 from ops_mail.core.mail import Listed, MessageStatus, ParsedMail, PreparedMail
 from ops_mail.errors import ImapError, StoreRefused
 from ops_mail.imap import ImapSession, Refused
+from ops_mail.listener.after_landing import AfterLandingActions
 from ops_mail.listener.board import Board
 from ops_mail.listener.comparison import Scope
 from ops_mail.listener.fetching import Suspects, fetch
@@ -65,6 +66,7 @@ class Syncer:
         self._earliest = position.earliest
         self._start_uid = position.start_uid
         self.last_uid = position.last_uid
+        self._after_landing = AfterLandingActions(tools, options)
         self._hint_at: float | None = None
         self._new_rows = 0
 
@@ -76,6 +78,7 @@ class Syncer:
     async def run(self) -> SyncResult:
         """Land everything new. Raises ImapError, StoreError or OSError; what was landed stays landed."""
         found, hinted = 0, False
+        await self._act()  # what an earlier session committed and could not act on any more
         while True:
             self._hint_at = self._session.hint_at
             hinted = hinted or self._hint_at is not None
@@ -157,7 +160,9 @@ class Syncer:
         now = self._tools.clock.now()
         advance_to = max(advance_to, self.last_uid)  # what was missing lies before the cursor
         self._pulse.expect(LANDING_SECONDS + _MARGIN_SECONDS, f"landing up to uid {advance_to}")
-        batch = LandingBatch(self._uid_validity, tuple(mails), advance_to, now)
+        batch = LandingBatch(
+            self._uid_validity, tuple(mails), advance_to, now, action_due=self._after_landing.configured
+        )
         result = await self._tools.store.land(self._lease, batch)
         self.last_uid = advance_to
         self._new_rows += result.landed
@@ -168,6 +173,13 @@ class Syncer:
             log.info("already_known", rekeyed=result.rekeyed, duplicates=result.duplicates, last_uid=advance_to)
         for mail in new:
             self._tools.on_landed(Landed(self._lease.key, mail, latency_seconds))
+        if new:
+            await self._act()
+
+    async def _act(self) -> None:
+        """Carry out what is due on the server, strictly after the commit (promise P2)."""
+        self._beat_fetch()
+        await self._after_landing.run(self._session, self._uid_validity)
 
     def _beat_fetch(self) -> None:
         self._pulse.expect(self._options.session.command_timeout_seconds + _MARGIN_SECONDS, "fetching")

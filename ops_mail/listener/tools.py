@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from ops_mail.core.mail import PreparedMail
 from ops_mail.imap import SessionOptions
 from ops_mail.metrics import Metrics
 from ops_mail.mime.pool import ParserPool
+from ops_mail.settings import AfterLanding
 from ops_mail.store import STATEMENT_SECONDS, Guard, Store
 
 DATABASE_CALL_SECONDS = STATEMENT_SECONDS + 2
@@ -68,5 +69,6 @@ class ListenerOptions:
     limits: BatchLimits
     drain_seconds: float
     verify_interval_seconds: float
+    after_landing: AfterLanding = field(default_factory=AfterLanding)
     start_now: bool = False
     start_date: datetime | None = None

@@ -76,6 +76,9 @@ class Metrics:
             "verify_missing_messages", "Mails on the server without a row, at the last comparison.", _MAILBOX
         )
         self.verify_recovered = counter("verify_recovered", "Missing mails landed after a comparison.", _MAILBOX)
+        self.after_actions = counter(
+            "after_actions", "Mails acted on at the server after landing, by outcome.", ("mailbox", "outcome")
+        )
         self.last_verify_timestamp_seconds = gauge(
             "last_verify_timestamp_seconds", "Unix time of the last whole comparison with the server.", _MAILBOX
         )

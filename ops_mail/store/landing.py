@@ -48,7 +48,7 @@ async def land(
     new = [mail for mail in fresh if mail.listed.uid not in old_rows]
     if new:
         await blobs.put(connection, [blob for mail in new for blob in mail.blobs])
-        await _insert(connection, key, uid_validity, new, limits, now)
+        await _insert(connection, key, batch, new, limits, now)
     await give_new_keys(connection, key, uid_validity, old_rows, now)
     await _advance(connection, lease, batch)
     new_uids = frozenset(mail.listed.uid for mail in new)
@@ -72,12 +72,13 @@ async def _known(
 async def _insert(
     connection: AsyncConnection,
     key: FolderKey,
-    uid_validity: UidValidity,
+    batch: LandingBatch,
     mails: Sequence[PreparedMail],
     limits: RowLimits,
     now: datetime,
 ) -> None:
-    rows = [mail_row(key, uid_validity, mail, limits, now) for mail in mails]
+    uid_validity, action_due = batch.uid_validity, batch.action_due
+    rows = [mail_row(key, uid_validity, mail, limits, now, action_due=action_due) for mail in mails]
     await insert_many(connection, message, [row.values for row in rows], _size)
     tails = {row.values["uid"]: row for row in rows if row.rest}
     attached = {mail.listed.uid: mail.attachments for mail in mails if mail.attachments}

@@ -62,12 +62,16 @@ class CursorReport:
 
 @dataclass(frozen=True, slots=True)
 class LandingBatch:
-    """Mails of one folder in ascending UID order; `advance_to` ≥ the last one's UID is the cursor's new place."""
+    """Mails of one folder in ascending UID order; `advance_to` ≥ the last one's UID is the cursor's new place.
+
+    `action_due`: an after-action on the server is to follow for each of them.
+    """
 
     uid_validity: UidValidity
     mails: tuple[PreparedMail, ...]
     advance_to: Uid
     synced_at: datetime
+    action_due: bool = False
 
 
 @dataclass(frozen=True, slots=True)

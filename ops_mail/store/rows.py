@@ -55,9 +55,15 @@ class MailRow:
 
 
 def mail_row(
-    key: FolderKey, uid_validity: UidValidity, prepared: PreparedMail, limits: RowLimits, now: datetime
+    key: FolderKey,
+    uid_validity: UidValidity,
+    prepared: PreparedMail,
+    limits: RowLimits,
+    now: datetime,
+    *,
+    action_due: bool = False,
 ) -> MailRow:
-    """The row of one mail; `now` is the database's time."""
+    """The row of one mail; `now` is the database's time. `action_due`: an after-action is to follow."""
     mail, listed = prepared.mail, prepared.listed
     notes = [scrub(defect) for defect in mail.defects[:DEFECTS]]
     if len(mail.defects) > DEFECTS:
@@ -89,6 +95,7 @@ def mail_row(
         "status": prepared.status.value,
         "attempts": 0,
         "last_error": fit(prepared.error, "last_error", notes, max_chars=ERROR_CHARS),
+        "after_action_at": None if action_due else now,
         "landed_at": now,
         "updated_at": now,
     }

@@ -96,6 +96,7 @@ message = sa.Table(
     sa.Index("ops_mail_message_by_order", "mailbox", "folder", "status", "uid_validity", "uid"),
     sa.Index("ops_mail_message_by_raw", "raw_sha256"),
     sa.Index("ops_mail_message_by_landed", "landed_at"),
+    sa.Index("ops_mail_message_by_action", "after_action_at", "id"),
     sa.Index(
         "ops_mail_message_by_message_id",
         "message_id",

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from ops_mail.core.ids import FolderKey, Uid, UidValidity
 from ops_mail.core.mail import MessageStatus
-from ops_mail.store import audit, cursors, instances, landing, numbering
+from ops_mail.store import after_actions, audit, cursors, instances, landing, numbering
 from ops_mail.store.blobs import BlobStore, DatabaseBlobs
 from ops_mail.store.database import Database
 from ops_mail.store.edge import LANDING_SECONDS
@@ -118,6 +118,20 @@ class Store:
             cursors.start_cursor, lease=lease, uid_validity=uid_validity, last_uid=last_uid, start_uid=start_uid
         )
         await self.database.writing("starting the cursor", work)
+
+    async def due_actions(
+        self, key: FolderKey, uid_validity: UidValidity, *, complete_only: bool, limit: int = 500
+    ) -> list[Uid]:
+        """UIDs of landed mails whose after-action is due; `complete_only`: just those with every byte in the store."""
+        async with self.database.reading("reading due actions") as connection:
+            return await after_actions.due_actions(
+                connection, key, uid_validity, complete_only=complete_only, limit=limit
+            )
+
+    async def mark_acted(self, key: FolderKey, uid_validity: UidValidity, uids: Sequence[Uid]) -> None:
+        """The after-action of these mails has been carried out."""
+        work = partial(after_actions.mark_acted, key=key, uid_validity=uid_validity, uids=uids)
+        await self.database.writing("marking actions as done", work)
 
     async def begin_numbering(self, lease: Lease, old: UidValidity | None, new: UidValidity) -> None:
         """UIDVALIDITY changed: the cursor starts over at 0. Repeating it is harmless. Raises Fenced."""

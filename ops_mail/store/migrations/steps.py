@@ -24,6 +24,12 @@ def create_missing(connection: Connection, metadata: sa.MetaData) -> None:
             connection.execute(sa.schema.CreateIndex(index))
 
 
+def add_missing_index(table: str, name: str, columns: list[str]) -> None:
+    """Adds the index `name` unless `table` has it."""
+    if name not in {index["name"] for index in sa.inspect(op.get_bind()).get_indexes(table)}:
+        op.create_index(name, table, columns)
+
+
 def add_missing(table: str, *columns: sa.Column[Any]) -> None:
     """Adds each of `columns` that `table` does not have."""
     present = {column["name"] for column in sa.inspect(op.get_bind()).get_columns(table)}
