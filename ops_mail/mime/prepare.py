@@ -14,6 +14,7 @@ import zstandard
 
 from ops_mail.core.mail import Attachment, AttachmentRow, Blob, MessageStatus, ParsedMail, PreparedMail, RawMail
 from ops_mail.mime import parse_header_only, parse_mail
+from ops_mail.mime.defects import Defect
 
 CHUNK_BYTES = 256 * 1024
 """Rows of `ops_mail_blob_chunk`: small against every max_allowed_packet (1 MiB was MySQL's oldest default)."""
@@ -88,12 +89,15 @@ def _parse(
         return mail, MessageStatus.OVERSIZE, error
     try:
         with alarm(limits.mail_seconds):
-            return parse_mail(content), MessageStatus.LANDED, None
+            mail = parse_mail(content)
     except TimeLimitExceeded:
         reason = f"parsing took longer than {limits.mail_seconds:g} s"
     # parse_mail promises not to raise; a bug in it must cost one mail's fields and never its landing (P4).
     except Exception as error:  # noqa: BLE001 - see above
         reason = f"parsing failed: {type(error).__name__}: {error}"
+    else:
+        fault = _own_fault(mail)
+        return mail, MessageStatus.LANDED if fault is None else MessageStatus.QUARANTINED, fault
     mail, _ = _header(content, limits, alarm)
     return replace(mail, defects=(*mail.defects, "unparsed")), MessageStatus.QUARANTINED, reason
 
@@ -101,13 +105,21 @@ def _parse(
 def _header(content: bytes, limits: PrepareLimits, alarm: Alarm) -> tuple[ParsedMail, str | None]:
     try:
         with alarm(limits.header_seconds):
-            return parse_header_only(content), None
+            mail = parse_header_only(content)
+            return mail, _own_fault(mail)
     except TimeLimitExceeded:
         reason = f"parsing the header took longer than {limits.header_seconds:g} s"
     # The same reason as in _parse.
     except Exception as error:  # noqa: BLE001 - see above
         reason = f"parsing the header failed: {type(error).__name__}: {error}"
     return ParsedMail(defects=("unparsed",)), reason
+
+
+def _own_fault(mail: ParsedMail) -> str | None:
+    """A fault of this program that the parser caught: the fields are not to be trusted, so nobody handles them yet."""
+    if Defect.PARSER_FAILED in mail.defects:
+        return "parsing failed: a fault of this program; what was known by then is kept, `ops-mail reparse` tries again"
+    return None
 
 
 def _row(position: int, attachment: Attachment) -> AttachmentRow:
