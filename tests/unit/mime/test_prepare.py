@@ -19,11 +19,12 @@ MAIL = (
     b"From: Ann <ann@example.org>\r\nSubject: an invoice\r\nMIME-Version: 1.0\r\n"
     b'Content-Type: multipart/mixed; boundary="b"\r\n\r\n'
     b"--b\r\nContent-Type: text/plain\r\n\r\nsee file\r\n"
-    b"--b\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename=bill.pdf\r\n\r\nPDF\r\n--b--\r\n"
+    b"--b\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename=bill.pdf\r\n\r\n"
+    b"PDF\r\n--b--\r\n"
 )
 
 
-def no_limit(_seconds: float) -> AbstractContextManager[None]:
+def no_limit(seconds: float) -> AbstractContextManager[None]:
     return nullcontext()
 
 
