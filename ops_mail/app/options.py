@@ -46,6 +46,7 @@ def listener_options(settings: Settings, mailbox: MailboxSettings) -> ListenerOp
     """How to listen to one mailbox."""
     return ListenerOptions(
         key=FolderKey(mailbox.name, mailbox.folder),
+        label=_label(settings, mailbox),
         session=session_options(settings, mailbox),
         idle_seconds=settings.session.idle_seconds,
         poll_seconds=settings.session.poll_seconds,
@@ -69,6 +70,11 @@ def web_options(settings: Settings) -> WebOptions:
         sync_limit_seconds=2 * max(session.idle_seconds, session.poll_seconds) + session.command_timeout_seconds,
         lease_seconds=settings.store.lease_seconds,
     )
+
+
+def _label(settings: Settings, mailbox: MailboxSettings) -> str:
+    alone = sum(other.name == mailbox.name for other in settings.mailboxes) == 1
+    return mailbox.name if alone else f"{mailbox.name}/{mailbox.folder}"
 
 
 def _midnight_utc(day: date) -> datetime:

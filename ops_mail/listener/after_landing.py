@@ -26,6 +26,7 @@ class AfterLandingActions:
     def __init__(self, tools: ListenerTools, options: ListenerOptions) -> None:
         self._tools = tools
         self._key = options.key
+        self._label = options.label
         self._policy = options.after_landing
         self._refused = False
 
@@ -69,4 +70,4 @@ class AfterLandingActions:
                 return
 
     def _count(self, outcome: str, mails: int) -> None:
-        self._tools.metrics.after_actions.labels(mailbox=self._key.mailbox, outcome=outcome).inc(mails)
+        self._tools.metrics.after_actions.labels(mailbox=self._label, outcome=outcome).inc(mails)

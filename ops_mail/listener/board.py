@@ -23,11 +23,11 @@ log = structlog.get_logger("ops_mail.listener")
 class Board:
     """Every change of a mailbox goes through here, so that no view of it can lag behind another (promise P10)."""
 
-    def __init__(self, status: MailboxStatus, metrics: Metrics, clock: Clock) -> None:
+    def __init__(self, status: MailboxStatus, metrics: Metrics, clock: Clock, label: str) -> None:
         self.status = status
         self._metrics = metrics
         self._clock = clock
-        self._mailbox = status.key.mailbox
+        self._mailbox = label
         self._repeats = RepeatLimiter()
         metrics.prepare_mailbox(self._mailbox)
 

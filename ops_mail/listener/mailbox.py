@@ -35,9 +35,9 @@ class MailboxListener:
     ) -> None:
         self._tools = tools
         self._options = options
-        self._board = Board(status, tools.metrics, tools.clock)
+        self._board = Board(status, tools.metrics, tools.clock, options.label)
         self._suspects = Suspects()
-        self._verifier = Verifier(tools, options.key, options.verify_interval_seconds)
+        self._verifier = Verifier(tools, options)
         self._name = f"listener:{options.key}"
         self._pulse = pulse_of(self._name)
         self._session_pulse = pulse_of(f"{self._name}:session")
@@ -47,7 +47,7 @@ class MailboxListener:
 
     async def run(self) -> None:
         """See the class. The state is STOPPED afterwards when a stop was asked for."""
-        structlog.contextvars.bind_contextvars(mailbox=self._options.key.mailbox)
+        structlog.contextvars.bind_contextvars(mailbox=self._options.label)
         self._board.restart()
         while not self._tools.stop.is_set():
             lease = await self._stand_by()

@@ -101,7 +101,7 @@ class SessionLoop:
         limit = self._options.session.connect_timeout_seconds + 5 * self._options.session.command_timeout_seconds
         self._pulse.expect(limit, "connecting")
         session = await unless_stopped(open_session(self._options.session), self._tools.stop)
-        self._tools.metrics.certificate(self._options.key.mailbox, session.certificate_expires_at)
+        self._tools.metrics.certificate(self._options.label, session.certificate_expires_at)
         self._board.fire(Event.LOGGED_IN)
         return session
 

@@ -53,7 +53,7 @@ class ListenerTools:
 
 @dataclass(frozen=True, slots=True)
 class ListenerOptions:
-    """One mailbox.
+    """One mailbox. `label` stands for it in metrics and log: its name, and the folder where the name is not unique.
 
     `start_now`: only mail that arrives after the first start counts; `start_date`: only mail whose INTERNALDATE is
     not before it. `verify_interval_seconds` 0 = never. `drain_seconds`: how long a batch in flight may still take
@@ -61,6 +61,7 @@ class ListenerOptions:
     """
 
     key: FolderKey
+    label: str
     session: SessionOptions
     idle_seconds: float
     poll_seconds: float

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import structlog
 
-from ops_mail.core.ids import FolderKey
 from ops_mail.core.mail import Listed
 from ops_mail.imap import ImapSession
 from ops_mail.listener.comparison import Scope, compare
 from ops_mail.listener.sync import Syncer
-from ops_mail.listener.tools import ListenerTools
+from ops_mail.listener.tools import ListenerOptions, ListenerTools
 
 log = structlog.get_logger("ops_mail.listener")
 
@@ -29,10 +28,11 @@ class Verdict:
 class Verifier:
     """Compares at most once an interval, over all sessions of the listener; 0 seconds = never."""
 
-    def __init__(self, tools: ListenerTools, key: FolderKey, interval_seconds: float) -> None:
+    def __init__(self, tools: ListenerTools, options: ListenerOptions) -> None:
         self._tools = tools
-        self._key = key
-        self._interval_seconds = interval_seconds
+        self._key = options.key
+        self._label = options.label
+        self._interval_seconds = options.verify_interval_seconds
         self._next_mono: float | None = None
 
     @property
@@ -48,7 +48,7 @@ class Verifier:
         if verdict is None:
             return
         self._next_mono = self._tools.clock.boot() + self._interval_seconds
-        self._tools.metrics.verified(self._key.mailbox, verdict.missing, verdict.recovered, self._tools.clock.now())
+        self._tools.metrics.verified(self._label, verdict.missing, verdict.recovered, self._tools.clock.now())
         tell = log.error if verdict.missing else log.info
         tell(
             "verified",
