@@ -68,6 +68,7 @@ async def test_verify_names_what_is_missing_and_the_process_lands_it(
 
     async with running(settings, VERIFY_INTERVAL_SECONDS=3600) as app:
         await app.until(lambda: tables.count() == 13, "the recovery")
+        await app.until_state("idling")
         _, metrics = await app.get("/metrics")
         assert f'ops_mail_verify_recovered_total{{mailbox="{user}"}} 2.0' in metrics
         assert f'ops_mail_verify_missing_messages{{mailbox="{user}"}} 0.0' in metrics
