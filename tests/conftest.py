@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -19,6 +20,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run on SQLite and MariaDB alone, for a machine that can have no MySQL",
     )
+
+
+def pytest_configure() -> None:
+    """Keep settings of a real installation, exported in the shell that runs the tests, out of them."""
+    for name in [name for name in os.environ if name.startswith("OPS_MAIL_")]:
+        del os.environ[name]
 
 
 # One server of each kind a run, started when the first test asks for it; tests share it, never a user or a database.

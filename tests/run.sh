@@ -4,14 +4,14 @@
 # Needs Python 3.11 to 3.13 and, on Debian, root for what is missing: Dovecot, MariaDB, Prometheus, and a MySQL in a
 # folder of its own. A normal user can run it where these are installed. Nothing global is started: the tests start their
 # own servers on loopback.
-#   --without-mysql      for a machine that can have no MySQL: the suites run on SQLite and MariaDB alone
-#   OPS_MAIL_TEST_CACHE  where MySQL is kept between runs (default ~/.cache/ops-mail-tests)
+#   --without-mysql   for a machine that can have no MySQL: the suites run on SQLite and MariaDB alone
+# MySQL is kept between runs in ~/.cache/ops-mail-tests, about 560 MB.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . deploy/lib.sh
 
 PATH=$PATH:/usr/sbin:/sbin # a normal user's PATH lacks the servers
-export OPS_MAIL_TEST_CACHE=${OPS_MAIL_TEST_CACHE:-$HOME/.cache/ops-mail-tests}
+cache=$HOME/.cache/ops-mail-tests
 
 mysql_wanted=yes
 pytest_args=()
@@ -39,7 +39,7 @@ ensure_servers() {
     for name in "${!packages[@]}"; do
         command -v "$name" >/dev/null || missing+=("${packages[$name]}")
     done
-    if [ -n "$mysql_wanted" ] && ! has_real_mysql && [ ! -e "$OPS_MAIL_TEST_CACHE/mysql-root" ]; then
+    if [ -n "$mysql_wanted" ] && ! has_real_mysql && [ ! -e "$cache/mysql-root" ]; then
         command -v debootstrap >/dev/null || missing+=(debootstrap)
         [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)
     fi
@@ -52,17 +52,17 @@ ensure_servers() {
 
 # Debian's stable archive has no MySQL, its development archive has: a small root of that, unpacked once and kept.
 ensure_mysql_root() {
-    local root=$OPS_MAIL_TEST_CACHE/mysql-root new lock_fd
+    local root=$cache/mysql-root new lock_fd
     # It is entered by chroot.
     is_root || fail "no MySQL here: needs its server (mysqld) on the PATH, or root, or --without-mysql to do without"
     [ -e "$root" ] && return
-    mkdir -p "$OPS_MAIL_TEST_CACHE"
-    exec {lock_fd}>"$OPS_MAIL_TEST_CACHE/lock"
+    mkdir -p "$cache"
+    exec {lock_fd}>"$cache/lock"
     flock "$lock_fd" # another run may be making it
     if [ ! -e "$root" ]; then
         echo "unpacking MySQL into $root (about a minute, once)"
-        rm -rf --one-file-system "$OPS_MAIL_TEST_CACHE"/mysql-root.new.* # of a run that was killed
-        new=$(mktemp -d "$OPS_MAIL_TEST_CACHE/mysql-root.new.XXXXXX")
+        rm -rf --one-file-system "$cache"/mysql-root.new.* # of a run that was killed
+        new=$(mktemp -d "$cache/mysql-root.new.XXXXXX")
         chmod 755 "$new"
         if ! debootstrap --variant=minbase --include=mysql-server-core sid "$new" >"$new.log" 2>&1; then
             tail -n 20 "$new.log" >&2
