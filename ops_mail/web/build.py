@@ -39,8 +39,8 @@ def build_snapshot(facts: Facts) -> Snapshot:
     status, overview = facts.status, facts.look.overview
     _, health = health_view(status, facts.reasons)
     database = database_word(status)
-    error = None if not status.enabled else (status.database_error or facts.look.error)
-    if error is not None:
+    error = (status.database_error or facts.look.error) if status.enabled else None
+    if error is not None or not status.enabled:
         overview = None
     return Snapshot(
         now=facts.now,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 import structlog
@@ -18,6 +18,8 @@ log = structlog.get_logger("ops_mail.web")
 
 READER_LIMIT = 32
 TICK_SECONDS = 1.0
+PAUSE_SECONDS = 0.1
+"""Between two updates: changes that come at once go out together."""
 BEAT_SECONDS = 5.0
 """A page that hears nothing for three of these says that it may be old."""
 WRITE_SECONDS = 5.0
@@ -29,7 +31,7 @@ RETRY_MILLISECONDS = 2000
 class LiveFeed:
     """Serves readers, at most `READER_LIMIT` at a time, until `close`."""
 
-    def __init__(self, frame: Callable[[Language], Frame], now: Callable[[], datetime]) -> None:
+    def __init__(self, frame: Callable[[Language], Awaitable[Frame]], now: Callable[[], datetime]) -> None:
         self._frame = frame
         self._now = now
         self._bells: set[asyncio.Event] = set()
@@ -64,6 +66,8 @@ class LiveFeed:
             await self._stream(response, bell, language)
         except (ConnectionError, TimeoutError) as error:
             log.debug("reader_gone", error=type(error).__name__)
+            if request.transport is not None:
+                request.transport.abort()  # an orderly end would wait for a reader that does not read
         finally:
             self._bells.discard(bell)
         return response
@@ -76,10 +80,11 @@ class LiveFeed:
         await _write(response, f"retry: {RETRY_MILLISECONDS}\n\n")
         while not self._closed and clock() < end:
             bell.clear()
-            changed = _changes(sent, self._frame(language))
+            changed = _changes(sent, await self._frame(language))
             if changed:
                 await _write(response, _event("update", json.dumps({"now": iso(self._now()), "changed": changed})))
                 sent |= changed
+                await asyncio.sleep(PAUSE_SECONDS)
             elif clock() >= beat_due:
                 await _write(response, _event("beat", iso(self._now())))
             else:

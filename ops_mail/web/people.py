@@ -8,6 +8,7 @@ from datetime import UTC
 import structlog
 from aiohttp import web
 
+from ops_mail.core.repeats import RepeatLimiter
 from ops_mail.metrics import Metrics
 from ops_mail.settings import SecretError
 from ops_mail.store.overview import OverviewReader
@@ -43,9 +44,10 @@ class PeopleHandlers:
         self._frames = Frames(self._page, self._snapshot, sources.clock.mono)
         self._feed = LiveFeed(self._live_frame, sources.clock.now)
         self._refusing = 0
-        self._look.on_change = self._feed.poke
+        self._repeats = RepeatLimiter()
+        self._look.on_change = self._changed
         for mailbox in sources.status.mailboxes:
-            mailbox.changed.append(self._feed.poke)
+            mailbox.changed.append(self._changed)
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         router.add_get("/", self._whole)
@@ -63,15 +65,19 @@ class PeopleHandlers:
     def close(self) -> None:
         self._feed.close()
         for mailbox in self._sources.status.mailboxes:
-            if self._feed.poke in mailbox.changed:
-                mailbox.changed.remove(self._feed.poke)
+            if self._changed in mailbox.changed:
+                mailbox.changed.remove(self._changed)
+
+    def _changed(self) -> None:
+        self._frames.outdated()
+        self._feed.poke()
 
     async def _whole(self, request: web.Request) -> web.Response:
         reader = self._reader(request)
         if (refusal := await self._refusal(request)) is not None:
             return self._form(reader, 401 if refusal == "" else 503, refusal or None)
         await self._look.fresh(PATIENCE_SECONDS)
-        return _html(reader, self._page.whole(self._frames.snapshot(), reader))
+        return _html(reader, await self._frames.whole(reader))
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         if await self._refusal(request) is not None:
@@ -96,7 +102,7 @@ class PeopleHandlers:
         try:
             right = isinstance(typed, str) and await self._gate.accepts(typed)
         except SecretError as error:
-            log.error("token_unreadable", error=str(error))
+            self._tell_unreadable(error)
             return self._form(reader, 503, "sign_in.broken")
         if not right:
             return await self._refuse(request, reader)
@@ -108,7 +114,9 @@ class PeopleHandlers:
         # Slow, and few at a time, so that guessing gets nowhere; others are not held up by it.
         self._refusing += 1
         try:
-            log.warning("sign_in_refused", remote=request.remote)
+            times = self._repeats.admit(f"refused {request.remote}")
+            if times:
+                log.warning("sign_in_refused", remote=request.remote, times=times)
             await asyncio.sleep(_REFUSAL_SECONDS)
         finally:
             self._refusing -= 1
@@ -124,8 +132,13 @@ class PeopleHandlers:
         try:
             return None if await self._gate.lets_in(request) else ""
         except SecretError as error:
-            log.error("token_unreadable", error=str(error))
+            self._tell_unreadable(error)
             return "sign_in.broken"
+
+    def _tell_unreadable(self, error: SecretError) -> None:
+        times = self._repeats.admit(str(error))
+        if times:
+            log.error("token_unreadable", error=str(error), times=times)
 
     def _form(self, reader: Reader, code: int, problem: str | None) -> web.Response:
         return _html(reader, self._page.sign_in(reader, problem), code)
@@ -135,9 +148,9 @@ class PeopleHandlers:
         language = choose_language(wanted, request.headers.get("Accept-Language"))
         return Reader(language, chosen=wanted == language, signed_in=self._gate.guarded)
 
-    def _live_frame(self, language: Language) -> Frame:
+    async def _live_frame(self, language: Language) -> Frame:
         self._look.touch()
-        return self._frames.frame(language)
+        return await self._frames.frame(language)
 
     def _snapshot(self) -> Snapshot:
         sources, options = self._sources, self._options

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-
-from tests.servers.tables import Tables
 
 SCRIPT = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 HOSTILE_SUBJECTS = (
@@ -35,7 +35,7 @@ class Rows:
     """Writes into a SQLite database whose tables exist."""
 
     def __init__(self, path: Path, now: datetime) -> None:
-        self.tables = Tables(f"sqlite:///{path}")
+        self._path = path
         self.now = now
         self._uid = 0
 
@@ -61,8 +61,11 @@ class Rows:
 
     def mail(self, mailbox: str, status: str, at: datetime, **more: Any) -> None:
         """One mail that landed at `at`."""
+        self._insert("ops_mail_message", self._mail(mailbox, status, at) | more)
+
+    def _mail(self, mailbox: str, status: str, at: datetime) -> dict[str, Any]:
         self._uid += 1
-        values: dict[str, Any] = {
+        return {
             "mailbox": mailbox,
             "folder": "INBOX",
             "uid_validity": 1,
@@ -78,14 +81,15 @@ class Rows:
             "landed_at": text(at),
             "updated_at": text(at),
         }
-        self._insert("ops_mail_message", values | more)
 
     def a_day(self, mailbox: str) -> None:
         """A working day's curve of arrivals over the last 24 hours, most of them done."""
-        for hours in range(24):
-            at = self.now - timedelta(hours=23 - hours)
-            for number in range(round(14 * (1 + math.sin((hours - 8) / 3.6)) ** 1.4)):
-                self.mail(mailbox, "done" if number % 9 else "landed", at)
+        mails = [
+            self._mail(mailbox, "done" if number % 9 else "landed", self.now - timedelta(hours=23 - hours))
+            for hours in range(24)
+            for number in range(round(14 * (1 + math.sin((hours - 8) / 3.6)) ** 1.4))
+        ]
+        self._insert("ops_mail_message", *mails)
 
     def dead_letters(self, mailbox: str) -> None:
         """One for each hostile subject, and two that no handler was to blame for."""
@@ -116,7 +120,8 @@ class Rows:
             },
         )
 
-    def _insert(self, table: str, values: dict[str, Any]) -> None:
-        names = ", ".join(values)
-        marks = ", ".join(f":{name}" for name in values)
-        self.tables.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", **values)
+    def _insert(self, table: str, *rows: dict[str, Any]) -> None:
+        names = ", ".join(rows[0])
+        marks = ", ".join(f":{name}" for name in rows[0])
+        with closing(sqlite3.connect(self._path)) as connection, connection:
+            connection.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)
