@@ -15,6 +15,7 @@ from tests.faults.proxy import TO_CLIENT, TO_SERVER, Connection, FaultProxy, Rul
 from tests.integration.faults.databases import Scene, at_landing_commit, hashes_of, mail, scene
 from tests.integration.listener.settings import plain_settings
 from tests.servers.dovecot import Dovecot
+from tests.servers.fixtures import *  # noqa: F403 - fixtures are found by name
 from tests.servers.mariadb import MariaDb
 from tests.servers.process import SqlServer
 from tests.servers.product import OpsMail
