@@ -20,7 +20,7 @@ import inspect
 import re
 import socket
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Self
@@ -46,7 +46,7 @@ class Rule:
     before: bytes = b""  # injected ahead of the line
     replace: bytes | None = None  # passed on instead of the line; b"" swallows it
     after: bytes = b""  # injected behind the line
-    hook: Callable[[Connection], Awaitable[None] | None] | None = None  # the line waits until this has returned
+    hook: Callable[[Connection], object] | None = None  # the line waits until this has returned, or what it awaits
     then: Callable[[Connection], None] | None = None  # once the line was passed on: Connection.reset, cutting(…), …
     matches: int = 0
     fired: asyncio.Event = field(default_factory=asyncio.Event)
