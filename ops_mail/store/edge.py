@@ -91,8 +91,9 @@ async def edge(what: str, limit_seconds: float = STATEMENT_SECONDS) -> AsyncIter
 
     Cancellation passes. On a timeout the statement was cancelled, so SQLAlchemy has already invalidated its connection.
     """
+    limit = asyncio.timeout(limit_seconds)
     try:
-        async with asyncio.timeout(limit_seconds) as limit:
+        async with limit:
             yield
     except TimeoutError as error:
         if limit.expired():

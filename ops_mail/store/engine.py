@@ -12,6 +12,7 @@ from sqlalchemy import event, pool
 from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from ops_mail.errors import ConfigError
 from ops_mail.store.tableguard import install_table_guard
@@ -123,17 +124,27 @@ def _dump_json(value: object) -> str:
 
 
 def _abort_when_invalid(engine: AsyncEngine) -> None:
-    """An invalidated connection is cut, not closed politely: QUIT to a frozen server would wait for ever."""
+    """An invalidated connection is cut, not closed politely: QUIT to a frozen server would wait for ever.
 
-    def abort(connection: Any) -> None:
+    The transport is remembered from the start: a driver that is cancelled forgets it while unsent data keeps it open.
+    """
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def remember(connection: Any, record: ConnectionPoolEntry) -> None:
         driver = connection._connection  # noqa: SLF001 - SQLAlchemy offers no other way to the driver's object
         writer = getattr(driver, "_writer", None)  # aiomysql
-        transport = getattr(writer, "transport", None) or getattr(driver, "_transport", None)  # asyncmy
-        connection._terminate_force_close()  # noqa: SLF001 - what its own terminate() falls back to
+        record.info["transport"] = getattr(writer, "transport", None) or getattr(driver, "_transport", None)  # asyncmy
+
+    @event.listens_for(engine.sync_engine, "invalidate")
+    def cut(_connection: Any, record: ConnectionPoolEntry, _error: BaseException | None) -> None:
+        transport = record.info.get("transport")
         if transport is not None:
             transport.abort()
 
-    engine.sync_engine.dialect.do_terminate = abort  # type: ignore[method-assign,assignment] # the one hook there is
+    def terminate(connection: Any) -> None:
+        connection._terminate_force_close()  # noqa: SLF001 - what its own terminate() falls back to
+
+    engine.sync_engine.dialect.do_terminate = terminate  # type: ignore[method-assign,assignment] # the one hook there is
 
 
 def _prepare_sqlite(engine: AsyncEngine, session: Session) -> None:

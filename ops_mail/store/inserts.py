@@ -57,7 +57,7 @@ def _place(column: sa.Column[Any]) -> str:
 
 
 def _encoder(column: sa.Column[Any], dialect: Dialect) -> Callable[[Any], Any]:
-    processor = column.type.dialect_impl(dialect).bind_processor(dialect)
+    processor: Callable[[Any], Any] | None = column.type.dialect_impl(dialect).bind_processor(dialect)
     if isinstance(column.type, sa.LargeBinary):
         return lambda value: None if value is None else bytes(value).hex()
     prepare = processor or (lambda value: value)

@@ -30,7 +30,7 @@ async def find_old_rows(
     if not mails or not await _has_old_rows(connection, key, uid_validity):
         return {}
     hashes = sorted({mail.raw_sha256 for mail in mails if mail.raw_sha256 is not None})
-    alike = message.c.raw_sha256.in_(hashes)
+    alike: sa.ColumnElement[bool] = message.c.raw_sha256.in_(hashes)
     if any(mail.raw_sha256 is None for mail in mails):
         alike = sa.or_(alike, message.c.raw_sha256.is_(None))
     select = (
