@@ -109,8 +109,8 @@ mount --bind "$secrets" "$root/run/secrets"
 mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"
 mount -o remount,bind,ro "$root"
-exec setpriv --no-new-privs --bounding-set=-all --inh-caps=-all -- \
-    chroot --userspec="$user" "$root" /usr/bin/env -i --chdir="$folder" "$@"
+exec chroot "$root" setpriv --reuid="${user%:*}" --regid="${user#*:}" --clear-groups \
+    --no-new-privs --bounding-set=-all --inh-caps=-all -- /usr/bin/env -i --chdir="$folder" "$@"
 """
 
 

@@ -80,7 +80,7 @@ def whole_life(image: Docker | Buildah, dovecot: Dovecot, database: MariaDb, sec
         (secrets / name).chmod(0o444)
     port = free_port()
     settings = {
-        "OPS_MAIL_IMAP_HOST": "localhost",
+        "OPS_MAIL_IMAP_HOST": "127.0.0.1",
         "OPS_MAIL_IMAP_PORT": str(dovecot.tls_port),
         "OPS_MAIL_IMAP_USERNAME": "ops",
         "OPS_MAIL_IMAP_PASSWORD_FILE": "/run/secrets/imap",

@@ -40,12 +40,8 @@ def sql_with(part: str) -> str:
 
 def anchors(text: str) -> list[str]:
     """What a link can lead to, in order: explicit ones, and the alerts' headings as every renderer makes them."""
-    return [
-        name.lower()
-        for pair in re.findall(r'^<a id="([^"]+)"></a>$|^### (OpsMail\w+)$', text, re.MULTILINE)
-        for name in pair
-        if name
-    ]
+    found = re.findall(r'^<a id="([^"]+)"></a>$|^### (OpsMail\w+)$', text, re.MULTILINE)
+    return [(explicit or heading).lower() for explicit, heading in found]
 
 
 def test_both_languages_have_the_same_entries_in_the_same_order() -> None:
@@ -80,7 +76,10 @@ def test_each_alert_tells_what_it_means_how_to_see_it_and_how_to_mend_it(text: s
 
 @pytest.mark.parametrize("text", [ENGLISH, CHINESE], ids=["en", "zh"])
 def test_the_commands_and_settings_it_names_exist(text: str) -> None:
-    assert set(re.findall(r"\bops-mail ([a-z]+)\b", " ".join(re.findall(r"`([^`\n]+)`", text)))) <= COMMANDS
+    typed = "\n".join(blocks(text, "sh"))
+    named = {*re.findall(r"`ops-mail ([a-z]+)", text), *re.findall(r"(?:^|-- )ops-mail ([a-z]+)", typed, re.MULTILINE)}
+    assert {"status", "check", "verify", "migrate", "parse"} <= named
+    assert named <= COMMANDS
     known = (ROOT / ".env.example").read_text()
     for name in re.findall(r"OPS_MAIL_([A-Z_]+[A-Z])\b", text):
         assert f"OPS_MAIL_{name}" in known or name in ("X", "X_FILE"), name
@@ -88,9 +87,8 @@ def test_the_commands_and_settings_it_names_exist(text: str) -> None:
 
 def test_the_log_events_it_names_exist() -> None:
     source = "".join(path.read_text() for path in (ROOT / "ops_mail").rglob("*.py"))
-    named = re.findall(
-        r"log events?((?: and|,|, or)? `[a-z_]+`(?:(?:,| and|, or) `[a-z_]+`)*)", ENGLISH.replace("\n", " ")
-    )
+    several = r"log events?((?: and|,|, or)? `[a-z_]+`(?:(?:,| and|, or) `[a-z_]+`)*)"
+    named = re.findall(several, ENGLISH.replace("\n", " "))
     events = {event for group in named for event in re.findall(r"`([a-z_]+)`", group)}
     assert len(events) >= 8
     assert {event for event in events if f'"{event}"' not in source} == set()
@@ -162,14 +160,11 @@ def landed(sql_server: SqlServer, dovecot: Dovecot, tmp_path: Path, request: pyt
         yield Landed(sql_server, url, environment, process)
 
 
-def test_its_queries_run(landed: Landed) -> None:
+def test_its_queries_commands_and_addresses_answer(landed: Landed, tmp_path: Path) -> None:
     queries = [block for block in blocks(ENGLISH, "sql") if block.startswith("SELECT")]
     assert len(queries) >= 6
     for query in queries:
         landed.run_sql(query)
-
-
-def test_its_ops_mail_commands_and_addresses_answer(landed: Landed, tmp_path: Path) -> None:
     lines = [line for block in blocks(ENGLISH, "sh") for line in block.splitlines()]
     ours = {line for line in lines if line.startswith("ops-mail ")}
     assert {"ops-mail status", "ops-mail check", "ops-mail migrate", "ops-mail verify"} <= ours
@@ -231,12 +226,10 @@ def test_a_mailbox_that_is_renamed_goes_on_where_it_was(landed: Landed, tmp_path
     old = landed.environment["OPS_MAIL_IMAP_USERNAME"]
     landed.run_sql(sql_with("'new-name'").replace("old-name", old))
     mailboxes = tmp_path / "mailboxes.toml"
-    fields = {
-        name: landed.environment[f"OPS_MAIL_IMAP_{name.upper()}"]
-        for name in ("host", "username", "password", "security")
-    }
-    lines = ["[[mailbox]]", 'name = "new-name"', *(f'{name} = "{value}"' for name, value in fields.items())]
-    mailboxes.write_text("\n".join([*lines, f"port = {landed.environment['OPS_MAIL_IMAP_PORT']}"]))
+    keys = ("host", "username", "password", "security")
+    lines = [f'{key} = "{landed.environment[f"OPS_MAIL_IMAP_{key.upper()}"]}"' for key in keys]
+    lines.append(f"port = {landed.environment['OPS_MAIL_IMAP_PORT']}")
+    mailboxes.write_text("\n".join(["[[mailbox]]", 'name = "new-name"', *lines]))
     mailboxes.chmod(0o600)
     with OpsMail(tmp_path, {"MAILBOXES_FILE": mailboxes, "DATABASE_URL": landed.url}, name="renamed") as process:
         process.wait_state("idling")
