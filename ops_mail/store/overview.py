@@ -98,39 +98,43 @@ async def _count_each(
 
 
 async def read_folders(connection: AsyncConnection) -> tuple[FolderRow, ...]:
-    """The cursors with their newest mail, found by the unique key; by mailbox and folder."""
-    newest = (
-        sa.select(message.c.id)
-        .where(
-            message.c.mailbox == cursor.c.mailbox,
-            message.c.folder == cursor.c.folder,
-            message.c.uid_validity == cursor.c.uid_validity,
-        )
-        .order_by(message.c.uid.desc())
-        .limit(1)
-        .correlate(cursor)
-        .scalar_subquery()
-    )
-    find = (
-        sa.select(
-            cursor,
-            _LIVE,
-            message.c.landed_at.label("last_landed_at"),
-            message.c.received_at.label("last_received_at"),
-        )
-        .select_from(cursor.outerjoin(message, message.c.id == newest))
-        .order_by(cursor.c.mailbox, cursor.c.folder)
-        .limit(FOLDER_LIMIT)
-    )
-    return tuple(_folder(dict(row)) for row in (await connection.execute(find)).mappings())
+    """The cursors, by mailbox and folder, with their newest mails."""
+    find = sa.select(cursor, _LIVE).order_by(cursor.c.mailbox, cursor.c.folder).limit(FOLDER_LIMIT)
+    cursors = [_cursor(dict(row)) for row in (await connection.execute(find)).mappings()]
+    newest = await _newest_mails(connection, cursors)
+    return tuple(FolderRow(state, *newest.get(place, (None, None))) for place, state in enumerate(cursors))
 
 
-def _folder(fields: dict[str, Any]) -> FolderRow:
-    last_landed_at, last_received_at = fields.pop("last_landed_at"), fields.pop("last_received_at")
+async def _newest_mails(
+    connection: AsyncConnection, cursors: Sequence[CursorState]
+) -> dict[int, tuple[datetime | None, datetime | None]]:
+    """When the newest mail of each folder landed and was received; found by the unique key, all in one statement.
+
+    With the keys as values: joined to the cursors, MySQL would sort all rows of each folder.
+    """
+    parts = []
+    for place, state in enumerate(cursors):
+        newest = (
+            sa.select(sa.literal(place).label("place"), message.c.landed_at, message.c.received_at)
+            .where(
+                message.c.mailbox == state.key.mailbox,
+                message.c.folder == state.key.folder,
+                message.c.uid_validity == state.uid_validity,
+            )
+            .order_by(message.c.uid.desc())
+            .limit(1)
+            .subquery(f"part_{place}")
+        )
+        parts.append(sa.select(newest))
+    if not parts:
+        return {}
+    return {row.place: (row.landed_at, row.received_at) for row in await connection.execute(sa.union_all(*parts))}
+
+
+def _cursor(fields: dict[str, Any]) -> CursorState:
     key = FolderKey(fields.pop("mailbox"), fields.pop("folder"))
     live = bool(fields.pop("lease_live"))
-    state = CursorState(key=key, cursor_id=fields.pop("id"), lease_live=live, **fields)
-    return FolderRow(state, last_landed_at, last_received_at)
+    return CursorState(key=key, cursor_id=fields.pop("id"), lease_live=live, **fields)
 
 
 async def read_instances(connection: AsyncConnection) -> tuple[InstanceState, ...]:
