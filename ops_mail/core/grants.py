@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_GRANT = re.compile(r"^GRANT\s+(?P<what>.+?)\s+ON\s+(?:TABLE\s+)?(?P<where>\S+)\s+TO\s", re.IGNORECASE | re.DOTALL)
+_GRANT = re.compile(
+    r"^GRANT\s+(?P<what>.+?)\s+ON\s+(?:TABLE\s+)?(?P<where>.+?)\s+TO\s+[`'\"]", re.IGNORECASE | re.DOTALL
+)
 _ROLE = re.compile(r"^GRANT\s+[`'\"]", re.IGNORECASE)
 _COLUMNS = re.compile(r"\s*\([^)]*\)")
 _OBJECT = re.compile(r"(?:`(?P<schema>(?:[^`]|``)+)`|(?P<any>\*))\.(?:`(?P<table>(?:[^`]|``)+)`|\*)")
+_ROUTINES = ("PROCEDURE ", "FUNCTION ", "PACKAGE ")
 _TABLE_PRIVILEGES = frozenset(
     {"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "INDEX", "REFERENCES", "TRIGGER"}
 )
@@ -64,7 +67,7 @@ def _grant(line: str) -> Grant | None:
     where = _OBJECT.fullmatch(match["where"])
     if where is None:
         # A routine (`GRANT EXECUTE ON PROCEDURE a.b TO`) is no table.
-        return Grant(frozenset(), None, None) if match["where"].upper() in ("PROCEDURE", "FUNCTION") else None
+        return Grant(frozenset(), None, None) if match["where"].upper().startswith(_ROUTINES) else None
     words = {word.strip().upper() for word in _COLUMNS.sub("", match["what"]).split(",")}
     privileges = _TABLE_PRIVILEGES if words & {"ALL", "ALL PRIVILEGES"} else frozenset(words) & _TABLE_PRIVILEGES
     return Grant(privileges, _unquote(where["schema"]), _unquote(where["table"]))

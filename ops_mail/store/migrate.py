@@ -96,6 +96,7 @@ def _upgrade(connection: Connection) -> list[str]:
     if before == scripts.get_current_head():
         return []
     try:
+        scripts.get_revision(before or "head")  # says so by a CommandError if it is unknown
         due = [script.revision for script in scripts.iterate_revisions("head", before or "base")]
         config.attributes["connection"] = connection
         command.upgrade(config, "head")

@@ -12,7 +12,7 @@ from ops_mail.errors import ForbiddenTable
 
 PREFIX = "ops_"
 CATALOGUE_SCHEMAS = frozenset({"information_schema"})
-CATALOGUE_TABLES = frozenset({"sqlite_master", "sqlite_schema"})
+CATALOGUE_TABLES = frozenset({"sqlite_master", "sqlite_schema", "sqlite_temp_master", "sqlite_temp_schema"})
 
 
 def install_table_guard(engine: Engine) -> None:
