@@ -80,3 +80,38 @@ def test_without_apt_the_line_names_the_packages_too(programs: Path) -> None:
 )
 def test_every_script_is_valid_shell(script: str) -> None:
     assert subprocess.run(["/bin/bash", "-n", ROOT / script], check=False).returncode == 0
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A clone whose environment is installed already, with an ops-mail that writes down how it was called."""
+    deploy = tmp_path / "deploy"
+    deploy.mkdir()
+    (deploy / "quickstart.sh").write_text((ROOT / "deploy" / "quickstart.sh").read_text())
+    (deploy / "lib.sh").write_text((ROOT / "deploy" / "lib.sh").read_text() + "\nensure_venv() { :; }\n")
+    program = tmp_path / ".venv" / "bin" / "ops-mail"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\necho "$@" >>calls\ntest "$1" != check || test ! -e broken\n')
+    program.chmod(0o755)
+    return tmp_path
+
+
+def quickstart(clone: Path, *arguments: str) -> tuple[int, list[str]]:
+    done = subprocess.run(["/bin/bash", clone / "deploy" / "quickstart.sh", *arguments], cwd="/", check=False)
+    return done.returncode, (clone / "calls").read_text().splitlines()
+
+
+def test_quickstart_runs_the_demo_and_passes_arguments_on(clone: Path) -> None:
+    assert quickstart(clone, "--port", "9000") == (0, ["demo --port 9000"])
+
+
+def test_quickstart_with_settings_checks_them_and_then_runs_the_listener(clone: Path) -> None:
+    (clone / ".env").touch()
+    assert quickstart(clone) == (0, ["check", "run"])
+
+
+def test_quickstart_runs_nothing_when_the_check_fails(clone: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (clone / ".env").touch()
+    (clone / "broken").touch()
+    assert quickstart(clone) == (1, ["check"])
+    assert capfd.readouterr().err == (f"quickstart.sh: the check above found what to repair first (.env in {clone})\n")
