@@ -305,8 +305,8 @@ class HandlerService:
             self._paused_until_mono = until_mono
             log.warning("handling_paused", seconds=round(seconds, 1), reason="a handler's remote side asked for it")
 
-    def _written(self) -> None:
-        if self._in_order:
+    def _written(self, suspect: bool) -> None:
+        if self._in_order or suspect:  # then the next one may be taken only now
             self._look.was_full = True
             self._look.now.set()
 

@@ -41,7 +41,7 @@ class OutcomeWriter:
         hands: Hands,
         metrics: Metrics,
         max_attempts: int,
-        on_written: Callable[[], None],
+        on_written: Callable[[bool], None],
     ) -> None:
         self._store = store
         self._hands = hands
@@ -102,7 +102,7 @@ class OutcomeWriter:
                 self._refused(one)
             elif self._retry_as_failure(one, problem.error):
                 unreachable = True
-        self._on_written()
+        self._on_written(any(one.held.claim.suspect for one in group))
         return not unreachable
 
     def _settle(self, one: Written) -> None:
