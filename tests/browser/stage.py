@@ -142,11 +142,18 @@ class Stage:
         finally:
             self._end()
 
+    def reopen(self) -> None:
+        """A new server on the same port, as after a restart."""
+        self.run(self._serve(self.server.port))
+
     async def _open(self) -> None:
         self.store: Store = open_store(f"sqlite+aiosqlite:///{self.path}", lease_seconds=30)
         await self.store.migrate()
+        await self._serve(0)
+
+    async def _serve(self, port: int) -> None:
         self.server = WebServer(WebSources(self.status, Metrics(), self.clock, lambda: self.stuck), self._options)
-        await self.server.start("127.0.0.1", 0)
+        await self.server.start("127.0.0.1", port)
         ready = asyncio.Event()
         ready.set()
         self.server.connect_database(OverviewReader(self.store.database), ready)
