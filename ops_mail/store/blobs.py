@@ -88,14 +88,10 @@ class DatabaseBlobs:
         await insert_many(connection, blob_chunk, small, _chunk_size)
 
     async def _insert_file(self, connection: AsyncConnection, sha256: str, path: Path) -> None:
-        file = await asyncio.to_thread(path.open, "rb")
-        try:
-            seq = 0
-            while data := await asyncio.to_thread(file.read, CHUNK_BYTES):
-                await insert_many(connection, blob_chunk, [{"sha256": sha256, "seq": seq, "data": data}], _chunk_size)
-                seq += 1
-        finally:
-            file.close()
+        seq = 0
+        while data := await asyncio.to_thread(_read_piece, path, seq * CHUNK_BYTES):
+            await insert_many(connection, blob_chunk, [{"sha256": sha256, "seq": seq, "data": data}], _chunk_size)
+            seq += 1
 
     async def open(self, sha256: str) -> AsyncIterator[bytes]:
         """As BlobStore.open. Each chunk is a short query of its own: no connection is held while the reader works."""
@@ -118,6 +114,13 @@ class DatabaseBlobs:
         find = sa.select(blob_chunk.c.data).where(blob_chunk.c.sha256 == sha256, blob_chunk.c.seq == seq)
         async with self._database.reading("reading content") as connection:
             return (await connection.execute(find)).scalar_one_or_none()
+
+
+def _read_piece(path: Path, offset: int) -> bytes:
+    # Opened anew for each piece: a cancelled landing leaves no open file behind in a thread that nobody waits for.
+    with path.open("rb") as file:
+        file.seek(offset)
+        return file.read(CHUNK_BYTES)
 
 
 def _chunk_size(row: Row) -> int:
