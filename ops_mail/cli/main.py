@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from ops_mail import __version__
+from ops_mail.cli import dead, messages
 from ops_mail.errors import ConfigError, OpsMailError
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
 )
+app.add_typer(messages.app)
+app.add_typer(dead.app)
 
 _Json = Annotated[bool, typer.Option("--json", help="One JSON object for machines instead of a table.")]
 
@@ -154,6 +157,25 @@ def parse(
     from ops_mail.cli.parse import parse_command
 
     raise typer.Exit(parse_command(files, as_json=json))
+
+
+@app.command()
+def reparse(
+    *,
+    since: Annotated[
+        int | None, typer.Option(min=0, metavar="ID", help="Begin after this mail; 0 begins with the first one.")
+    ] = None,
+    mailbox: Annotated[str | None, typer.Option(metavar="NAME", help="Only the mails of this mailbox.")] = None,
+) -> None:
+    """Parse the stored mails again after an upgrade. A run that was cut short goes on where it was.
+
+    Only what is read from a mail's bytes changes: never flags, times of arrival, or what handlers have done. A
+    quarantined mail that can be parsed now is handled. Exit code 1 when a mail could not be parsed.
+    """
+    settings = _settings(mailboxes_required=False)
+    from ops_mail.cli.reparse import reparse_command
+
+    raise typer.Exit(reparse_command(settings, since, mailbox))
 
 
 @app.command()

@@ -1,0 +1,199 @@
+"""Mails whose stored bytes are parsed again: which they are, what a new parse changes, and writing that down.
+
+Only what is derived from the bytes is ever written: the columns of `DERIVED`, the rows of `ops_mail_attachment` and
+their content, and `updated_at`. A quarantined mail that parses now becomes `landed`; no other status is touched, so it
+does not matter whether a handler has the mail in its hands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from ops_mail.core.ids import FolderKey, Uid, UidValidity
+from ops_mail.core.mail import Listed, MessageStatus, PreparedMail
+from ops_mail.store.audit import add_audit
+from ops_mail.store.columns import db_now
+from ops_mail.store.edge import LANDING_SECONDS
+from ops_mail.store.inserts import insert_many
+from ops_mail.store.landing import _write_bodies as write_bodies
+from ops_mail.store.rows import MailRow, RowLimits, attachment_rows, mail_row
+from ops_mail.store.schema import attachment, message
+from ops_mail.store.store import Store
+
+RELEASED = "released"
+DERIVED = (
+    *("message_id", "subject", "from_name", "from_addr", "to_addrs", "cc_addrs", "reply_to", "return_path"),
+    *("auth_results", "sent_at", "text_body", "html_body", "headers", "defects"),
+)
+_HEAD = (
+    *(message.c.id, message.c.mailbox, message.c.folder, message.c.uid_validity, message.c.uid),
+    *(message.c.size_bytes, message.c.received_at, message.c.flags, message.c.status),
+    *(message.c.raw_sha256, message.c.content_removed_at),
+)
+_STORED = tuple(
+    message.c[name] for name in (*DERIVED, "id", "status", "last_error", "raw_sha256", "content_removed_at")
+)
+_FILE = tuple(column for column in attachment.c if column.name != "id")
+_NO_MOMENT = datetime.min.replace(tzinfo=UTC)  # what landing could not store as received_at is noted as it was then
+_KEPT_NOTES = ("truncated:flags", "surrogate:flags")  # of landing: about a column that is not derived
+_FILE_BYTES = 1024
+
+
+class Written(Enum):
+    """What became of a new parse."""
+
+    SAME = "same"
+    CHANGED = "changed"
+    GONE = "gone"  # the bytes were removed, or the row, since they were read
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A mail as far as parsing it again needs it. `raw_sha256` None: its bytes are not there (any more)."""
+
+    message_pk: int
+    key: FolderKey
+    uid_validity: UidValidity
+    listed: Listed
+    raw_sha256: str | None
+    oversize: bool
+
+
+class ReparseStore:
+    """Each call is bounded in time and raises a StoreError, as those of `Store`."""
+
+    def __init__(self, store: Store) -> None:
+        self._database = store.database
+        self._blobs = store.blobs
+
+    async def last_id(self) -> int:
+        """The id of the latest mail; 0 without any."""
+        async with self._database.reading("looking for mails") as connection:
+            return (await connection.execute(sa.select(sa.func.max(message.c.id)))).scalar_one_or_none() or 0
+
+    async def mailboxes(self) -> tuple[str, ...]:
+        """The mailboxes that have mails."""
+        async with self._database.reading("looking for mailboxes") as connection:
+            names = await connection.execute(sa.select(message.c.mailbox).distinct().order_by(message.c.mailbox))
+            return tuple(names.scalars())
+
+    async def page(self, after: int, until: int, mailbox: str | None, limit: int) -> list[Candidate]:
+        """The next mails by ascending id, `until` included; of one mailbox if it is named."""
+        mine = () if mailbox is None else (message.c.mailbox == mailbox,)
+        find = sa.select(*_HEAD).where(message.c.id > after, message.c.id <= until, *mine)
+        find = find.order_by(message.c.id).limit(limit)
+        # By any other index each page would sort all mails of the mailbox.
+        for server in ("mysql", "mariadb"):
+            find = find.with_hint(message, "FORCE INDEX (PRIMARY)", server)
+        async with self._database.reading("reading mails") as connection:
+            return [_candidate(row) for row in (await connection.execute(find)).mappings()]
+
+    def content(self, sha256: str) -> AsyncIterator[bytes]:
+        """As BlobStore.open."""
+        return self._blobs.open(sha256)
+
+    async def has_bytes(self, mail: Candidate) -> bool:
+        """Whether the mail's bytes are still meant to be there."""
+        find = sa.select(message.c.raw_sha256, message.c.content_removed_at).where(message.c.id == mail.message_pk)
+        async with self._database.reading("reading a mail") as connection:
+            return _is_readable((await connection.execute(find)).mappings().one_or_none(), mail)
+
+    async def differing(self, mails: Sequence[tuple[Candidate, PreparedMail]]) -> list[tuple[Candidate, PreparedMail]]:
+        """Those to be written: their rows differ, or they have attachments, whose content may be missing."""
+        ids = [mail.message_pk for mail, _ in mails]
+        async with self._database.reading("comparing mails", LANDING_SECONDS) as connection:
+            limits = await self._database.row_limits(connection)
+            find = sa.select(*_STORED).where(message.c.id.in_(ids))
+            rows = {row["id"]: row for row in (await connection.execute(find)).mappings()}
+            with_files = sa.select(attachment.c.message_pk).where(attachment.c.message_pk.in_(ids)).distinct()
+            filed = set((await connection.execute(with_files)).scalars())
+
+        def differs(mail: Candidate, prepared: PreparedMail) -> bool:
+            row = rows.get(mail.message_pk)
+            if row is None or prepared.attachments or mail.message_pk in filed:
+                return True
+            return bool(_changes(row, _new_row(mail, prepared, limits, row), prepared))
+
+        return [one for one in mails if differs(*one)]
+
+    async def write(self, mail: Candidate, prepared: PreparedMail) -> Written:
+        """Makes the rows of one mail, all or nothing, those that `prepared` would land as. Repeatable."""
+
+        async def work(connection: AsyncConnection) -> Written:
+            limits = await self._database.row_limits(connection)
+            if prepared.attachments:  # first, so that the mail's row is not locked while large content is written
+                await self._blobs.put(connection, prepared.blobs[1:])
+            return await _rewrite(connection, limits, mail, prepared)
+
+        return await self._database.writing("writing a mail anew", work, LANDING_SECONDS)
+
+
+def _candidate(row: sa.RowMapping) -> Candidate:
+    moment = row["received_at"] or _NO_MOMENT
+    return Candidate(
+        message_pk=row["id"],
+        key=FolderKey(row["mailbox"], row["folder"]),
+        uid_validity=UidValidity(row["uid_validity"]),
+        listed=Listed(Uid(row["uid"]), row["size_bytes"], moment, tuple(row["flags"] or ())),
+        raw_sha256=row["raw_sha256"] if row["content_removed_at"] is None else None,
+        oversize=row["status"] == MessageStatus.OVERSIZE.value,
+    )
+
+
+async def _rewrite(connection: AsyncConnection, limits: RowLimits, mail: Candidate, prepared: PreparedMail) -> Written:
+    find = sa.select(*_STORED).where(message.c.id == mail.message_pk).with_for_update()
+    row = (await connection.execute(find)).mappings().one_or_none()
+    if row is None or not _is_readable(row, mail):
+        return Written.GONE
+    new = _new_row(mail, prepared, limits, row)
+    changes = _changes(row, new, prepared)
+    rest = {name: pieces for name, pieces in new.rest.items() if name in changes}
+    files = attachment_rows(mail.message_pk, prepared.attachments)
+    new_files = files != await _files(connection, mail.message_pk)
+    if not changes and not new_files:
+        return Written.SAME
+    values = {name: value for name, value in changes.items() if name not in rest}
+    await connection.execute(
+        sa.update(message).where(message.c.id == mail.message_pk).values(**values, updated_at=db_now())
+    )
+    if rest:
+        await write_bodies(connection, mail.message_pk, MailRow({}, rest))
+    if new_files:
+        await connection.execute(sa.delete(attachment).where(attachment.c.message_pk == mail.message_pk))
+        await insert_many(connection, attachment, files, lambda _: _FILE_BYTES)
+    if "status" in changes:
+        detail = {"was": row["status"], "error": row["last_error"]}
+        await add_audit(connection, "operator", RELEASED, mail.key.mailbox, mail.message_pk, detail)
+    return Written.CHANGED
+
+
+def _new_row(mail: Candidate, prepared: PreparedMail, limits: RowLimits, row: sa.RowMapping) -> MailRow:
+    """The row as it would land now, with what landing had to note about the columns that stay."""
+    new = mail_row(mail.key, mail.uid_validity, prepared, limits, _NO_MOMENT)
+    kept = [note for note in row["defects"] or () if note in _KEPT_NOTES and note not in new.values["defects"]]
+    return MailRow({**new.values, "defects": [*new.values["defects"], *kept]}, new.rest)
+
+
+def _changes(row: sa.RowMapping, new: MailRow, prepared: PreparedMail) -> dict[str, Any]:
+    """The derived columns that differ, with their new values; and the status of a mail that is quarantined no more."""
+    wanted = {name: "".join(new.rest[name]) if name in new.rest else new.values[name] for name in DERIVED}
+    changes = {name: value for name, value in wanted.items() if row[name] != value}
+    if row["status"] == MessageStatus.QUARANTINED.value and prepared.status is MessageStatus.LANDED:
+        changes |= {"status": MessageStatus.LANDED.value, "last_error": None}
+    return changes
+
+
+async def _files(connection: AsyncConnection, message_pk: int) -> list[dict[str, Any]]:
+    find = sa.select(*_FILE).where(attachment.c.message_pk == message_pk).order_by(attachment.c.position)
+    return [dict(row) for row in (await connection.execute(find)).mappings()]
+
+
+def _is_readable(row: sa.RowMapping | None, mail: Candidate) -> bool:
+    return row is not None and row["raw_sha256"] == mail.raw_sha256 and row["content_removed_at"] is None
