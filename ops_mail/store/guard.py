@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Coroutine, Iterable
 from typing import Any, Protocol, TypeVar
 
@@ -40,6 +41,7 @@ class Guard:
         self._locks = MySqlLocks(store.database, lease_seconds) if store.database.mysql else None
         self._epochs: dict[FolderKey, Epoch] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._turns: defaultdict[FolderKey, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._schema: str | None = None
 
     async def try_acquire(self, key: FolderKey) -> Lease | None:
@@ -87,6 +89,11 @@ class Guard:
         self._epochs.clear()
 
     async def _acquire(self, key: FolderKey) -> Lease | None:
+        # In turn with `_release`: a slow one would otherwise free the named lock of the lease that has just followed.
+        async with self._turns[key]:
+            return await self._acquire_in_turn(key)
+
+    async def _acquire_in_turn(self, key: FolderKey) -> Lease | None:
         if self._locks is None:
             return await self._take(key, only_if_free=True)
         name = await self._name(key)
@@ -115,6 +122,10 @@ class Guard:
             self._start(self._release(lease)).add_done_callback(_forget)
 
     async def _release(self, lease: Lease) -> None:
+        async with self._turns[lease.key]:
+            await self._release_in_turn(lease)
+
+    async def _release_in_turn(self, lease: Lease) -> None:
         async def work(connection: AsyncConnection) -> None:
             await give_up(connection, lease)
 

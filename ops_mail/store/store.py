@@ -14,7 +14,7 @@ from ops_mail.core.mail import MessageStatus
 from ops_mail.store import after_actions, audit, cursors, instances, landing, numbering
 from ops_mail.store.blobs import BlobStore, DatabaseBlobs
 from ops_mail.store.database import Database
-from ops_mail.store.edge import LANDING_SECONDS
+from ops_mail.store.edge import LANDING_SECONDS, STATEMENT_SECONDS
 from ops_mail.store.engine import parse_url
 from ops_mail.store.migrate import migrate, schema_state
 from ops_mail.store.model import (
@@ -97,10 +97,11 @@ class Store:
         return await self.database.writing("landing", work, LANDING_SECONDS)
 
     async def heartbeat(self, lease: Lease, report: CursorReport) -> None:
-        """Prolongs the lease by its whole length and writes the report. Raises Fenced."""
+        """Prolongs the lease by its whole length and writes the report, within half of it. Raises Fenced."""
         seconds = self.database.lease_seconds
         work = partial(cursors.heartbeat, lease=lease, report=report, lease_seconds=seconds)
-        await self.database.writing("heartbeat", work)
+        # Without an answer for longer the lease would be over before its holder could notice.
+        await self.database.writing("heartbeat", work, min(STATEMENT_SECONDS, max(1.0, seconds / 2)))
 
     async def read_cursor(self, key: FolderKey) -> CursorState | None:
         """The folder's cursor, if an instance has ever held it."""
