@@ -22,6 +22,9 @@ Hook = Callable[[Connection], Awaitable[None] | None]
 ADVANCE = rb"UPDATE ops_mail_cursor SET last_uid=CASE"
 """The last statement of every landing, and of nothing else."""
 
+FIRST = rb"SELECT ops_mail_cursor\.uid_validity, ops_mail_cursor\.last_uid, UTC_TIMESTAMP"
+"""The first."""
+
 _COMMIT = rb"^\x07\x00\x00\x00\x03COMMIT$"
 
 
@@ -104,10 +107,23 @@ def at_landing_commit(proxy: FaultProxy, *, before: Hook | None = None, answer: 
         if connection in committed and answer is not None and not fired.is_set():
             await act(answer, connection)
 
-    def seen(connection: Connection) -> None:
-        advancing.add(connection)
-
-    proxy.add(Rule(TO_SERVER, ADVANCE, nth=0, hook=seen))
+    proxy.add(Rule(TO_SERVER, ADVANCE, nth=0, hook=advancing.add))
     proxy.add(Rule(TO_SERVER, _COMMIT, nth=0, hook=on_commit))
     proxy.add(Rule(TO_CLIENT, rb"", nth=0, hook=on_answer))
     return fired
+
+
+def at_answer_to(proxy: FaultProxy, statement: bytes, hook: Hook) -> None:
+    """Act once, when the server has executed this statement and its answer has come as far as the proxy."""
+    asked: set[Connection] = set()
+    fired = False
+
+    async def on_answer(connection: Connection) -> None:
+        nonlocal fired
+        if connection in asked and not fired:
+            fired = True
+            if (waiting := hook(connection)) is not None:
+                await waiting
+
+    proxy.add(Rule(TO_SERVER, statement, nth=0, hook=asked.add))
+    proxy.add(Rule(TO_CLIENT, rb"", nth=0, hook=on_answer))
