@@ -23,15 +23,15 @@ class Done:
     writes: Sequence[Write] = ()
 
 
-class Discard(Exception):  # noqa: N818 - said by handlers, where it reads as a verb
+class Discard(Exception):
     """Nothing is to be done with this mail: its status becomes `skipped`."""
 
 
-class Permanent(Exception):  # noqa: N818 - as Discard
+class Permanent(Exception):
     """Trying again cannot help: the mail is dead at once."""
 
 
-class RetryLater(Exception):  # noqa: N818 - as Discard
+class RetryLater(Exception):
     """Try again, not before `seconds` from now (at most an hour). Counts as an attempt.
 
     With `pause_all` no other mail is handled by this process until then either: a remote side is out of order or wants

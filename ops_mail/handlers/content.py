@@ -107,7 +107,7 @@ def _refuse_inside_a_loop() -> None:
     raise AsyncNeeded
 
 
-class AsyncNeeded(TypeError):  # noqa: N818 - says what to do
+class AsyncNeeded(TypeError):
     """Raised where an async function would block its whole loop."""
 
     def __init__(self) -> None:

@@ -47,9 +47,7 @@ class _Worker:
         with self._lock:
             self._given_up = True
             if self._busy and self.thread.ident is not None:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(self.thread.ident), ctypes.py_object(GivenUp)
-                )
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.thread.ident), ctypes.py_object(GivenUp))
             self._jobs.put(None)  # in case the job has just ended
 
     def _run(self) -> None:

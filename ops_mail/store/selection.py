@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -119,21 +118,20 @@ async def _page(database: Database, selection: Selection, before: int | None, si
     if before is not None:
         find = find.where(message.c.id < before)
     async with database.reading("listing mails") as connection:
-        rows: Sequence[sa.Row[Any]] = (await connection.execute(find)).all()
-    return [_line(row) for row in rows]
+        return [_line(row) for row in (await connection.execute(find)).mappings()]
 
 
-def _line(row: sa.Row[Any]) -> MailLine:
+def _line(row: sa.RowMapping) -> MailLine:
     return MailLine(
-        message_pk=row.id,
-        key=stable_key(FolderKey(row.mailbox, row.folder), UidValidity(row.uid_validity), row.uid),
-        mailbox=row.mailbox,
-        status=MessageStatus(row.status),
-        subject=row.subject or "",
-        from_addr=row.from_addr or "",
-        received_at=row.received_at,
-        updated_at=row.updated_at,
-        attempts=row.attempts,
-        size_bytes=row.size_bytes,
-        last_error=row.last_error,
+        message_pk=row["id"],
+        key=stable_key(FolderKey(row["mailbox"], row["folder"]), UidValidity(row["uid_validity"]), row["uid"]),
+        mailbox=row["mailbox"],
+        status=MessageStatus(row["status"]),
+        subject=row["subject"] or "",
+        from_addr=row["from_addr"] or "",
+        received_at=row["received_at"],
+        updated_at=row["updated_at"],
+        attempts=row["attempts"],
+        size_bytes=row["size_bytes"],
+        last_error=row["last_error"],
     )

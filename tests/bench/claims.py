@@ -1,8 +1,8 @@
 """How many mails a second empty handlers get through: one consumer, then three together, on a real MariaDB.
 
-    python -m tests.bench.claims [--mails 6000] [--done 1000000] [--server mariadb|mysql]
+python -m tests.bench.claims [--mails 6000] [--done 1000000] [--server mariadb|mysql]
 
-Consumers are real processes. Exit code 1 when one consumer makes less than 500 mails a second, or three no more than one.
+Consumers are real processes. Exit code 1 when one makes less than 500 mails a second, or three no more than one.
 """
 
 from __future__ import annotations
@@ -58,8 +58,10 @@ def _measure(url: str, consumers: int, arguments: argparse.Namespace) -> float:
             for process in processes:
                 process.close()
     wrong = tables.value("SELECT COUNT(*) FROM ops_mail_attempt WHERE outcome <> 'done' OR outcome IS NULL")
-    print(f"{consumers}: {arguments.mails} mails, inserted in {seeded - started:.2f} s (handled from then on), "
-          f"all done {ended - seeded:.2f} s later, {arguments.done} done before, attempts not done: {wrong}")
+    print(
+        f"{consumers}: {arguments.mails} mails, inserted in {seeded - started:.2f} s (handled from then on), "
+        f"all done {ended - seeded:.2f} s later, {arguments.done} done before, attempts not done: {wrong}"
+    )
     return float(arguments.mails / (ended - started))
 
 

@@ -1,6 +1,6 @@
 """kill -9 of consumers at random while they work through many mails whose handlers sleep, fail and hang by turns.
 
-    python -m tests.chaos.handlers_killed [--mails 2000] [--kills 30] [--server mariadb|mysql|sqlite] [--seed 1]
+python -m tests.chaos.handlers_killed [--mails 2000] [--kills 30] [--server mariadb|mysql|sqlite] [--seed 1]
 """
 
 from __future__ import annotations

@@ -37,6 +37,9 @@ def mail_values(uid: int, **changes: Any) -> dict[str, Any]:
         "flags": [],
         "defects": [],
         "status": "landed",
+        "attempts": 0,
+        "crashes": 0,
+        "last_error": None,
         **changes,
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from ops_mail.metrics import Metrics
 from ops_mail.settings import HandlerOrder, HandlerSettings
 from ops_mail.store import Store, open_store
 from tests.servers.fixtures import *  # noqa: F403 - fixtures are found by name
+from tests.servers.process import SqlServer
 from tests.servers.tables import Tables
 
 LEASE_SECONDS = 3.0
@@ -34,7 +35,7 @@ async def store(database_url: str) -> AsyncIterator[Store]:
 
 
 @pytest.fixture
-async def server_store(sql_server: SqlServer) -> AsyncIterator[Store]:  # noqa: F405 - by the import above
+async def server_store(sql_server: SqlServer) -> AsyncIterator[Store]:
     opened = open_store(sql_server.create_database(), lease_seconds=LEASE_SECONDS)
     await opened.migrate()
     yield opened
@@ -71,8 +72,8 @@ Serve = Callable[..., Any]
 
 
 @pytest.fixture
-def serve(store: Store) -> Iterator[Serve]:
-    """`async with serve(handler, concurrency=…) as running`: handles mails until the block ends."""
+def serve(store: Store) -> Serve:
+    """Handles mails until its block ends: `async with serve(handler, concurrency=…) as running`."""
 
     @asynccontextmanager
     async def running(

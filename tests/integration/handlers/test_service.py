@@ -100,7 +100,9 @@ async def test_each_way_to_end_has_its_status(store: Store, tables: Tables, serv
     }  # fmt: skip
     assert found[3]["last_error"].startswith("ValueError: odd\n")
     assert "test_service.py" in found[3]["last_error"]
-    waits = {uid: (utc(found[uid]["next_attempt_at"]) - utc(found[uid]["updated_at"])).total_seconds() for uid in (3, 4)}
+    waits = {
+        uid: (utc(found[uid]["next_attempt_at"]) - utc(found[uid]["updated_at"])).total_seconds() for uid in (3, 4)
+    }
     assert waits == {3: pytest.approx(2, abs=0.01), 4: pytest.approx(100, abs=0.01)}
     errors = {row["message_pk"]: row["error"] for row in attempts(tables)}
     assert "no JSON" in errors[found[6]["id"]]
@@ -346,7 +348,9 @@ def mail_with(content: bytes) -> bytes:
         b"From: Ann <ann@example.org>\r\nTo: ops@example.org\r\nSubject: files\r\nMIME-Version: 1.0\r\n"
         b'Content-Type: multipart/mixed; boundary="b"\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nhello\r\n'
         b'--b\r\nContent-Type: application/octet-stream; name="big.bin"\r\nContent-Disposition: attachment; '
-        b'filename="big.bin"\r\nContent-Transfer-Encoding: base64\r\n\r\n' + base64.encodebytes(content) + b"\r\n--b--\r\n"
+        b'filename="big.bin"\r\nContent-Transfer-Encoding: base64\r\n\r\n'
+        + base64.encodebytes(content)
+        + b"\r\n--b--\r\n"
     )
 
 

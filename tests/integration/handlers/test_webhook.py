@@ -217,6 +217,12 @@ def test_the_signature_is_that_of_the_specification() -> None:
 
 
 def test_the_schema_refuses_what_it_does_not_know() -> None:
-    event: dict[str, Any] = {"type": "mail.landed", "version": 1, "id": "mail_" + "0" * 32, "timestamp": "x", "data": {}}
+    event: dict[str, Any] = {
+        "type": "mail.landed",
+        "version": 1,
+        "id": "mail_" + "0" * 32,
+        "timestamp": "x",
+        "data": {},
+    }
     with pytest.raises(AssertionError, match="timestamp"):
         check(event, SCHEMA)
