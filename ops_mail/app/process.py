@@ -16,21 +16,23 @@ from pathlib import Path
 import structlog
 
 from ops_mail import __version__
+from ops_mail.app.ending import end_soon
 from ops_mail.app.modules import Modules, modules_for
 from ops_mail.app.options import backoff_policy, listener_options, web_options
 from ops_mail.app.spool_root import spool_root
 from ops_mail.core.clock import Clock
 from ops_mail.core.ids import FolderKey
 from ops_mail.core.status import MailboxStatus, ProcessStatus
-from ops_mail.errors import OpsMailError
+from ops_mail.errors import ConfigError, OpsMailError
 from ops_mail.handlers import HandlerParts, HandlerService, LoadedHandler, load_handler
 from ops_mail.listener import Landed, ListenerTools, MailboxListener
 from ops_mail.logs import configure_logging
-from ops_mail.maintenance import DatabaseWatch, InstanceRow
+from ops_mail.maintenance import DatabaseWatch, InstanceRow, Retention
 from ops_mail.metrics import Metrics, measure_loop_lag
 from ops_mail.mime.pool import ParserPool
 from ops_mail.settings import Settings
 from ops_mail.store import Guard, Store, open_store
+from ops_mail.store.blob_choice import keep_contents_in
 from ops_mail.store.overview import OverviewReader
 from ops_mail.supervisor import ServiceManager, StopSwitch, Supervisor
 from ops_mail.web import WebServer, WebSources
@@ -64,11 +66,20 @@ def run(settings: Settings) -> int:
     gc.collect()
     gc.freeze()
     with configure_logging(settings.log, role=settings.role, instance=settings.instance_name):
-        return asyncio.run(serve(settings))
+        return asyncio.run(_serve_and_end(settings))
+
+
+async def _serve_and_end(settings: Settings) -> int:
+    code = await serve(settings)
+    end_soon(code)
+    return code
 
 
 async def serve(settings: Settings, hooks: Hooks | None = None) -> int:
-    """Like `run`, inside a running loop of the main thread. Raises ConfigError for a handler that cannot be one."""
+    """Like `run`, inside a running loop of the main thread.
+
+    Raises ConfigError for a handler, or a place for contents, that cannot be used.
+    """
     hooks = hooks or Hooks()
     stop = hooks.stop or asyncio.Event()
     modules = modules_for(settings)
@@ -79,6 +90,8 @@ async def serve(settings: Settings, hooks: Hooks | None = None) -> int:
     try:
         with spool_root() as spool:
             return await _Process(settings, modules, handler, hooks, stop, spool).serve()
+    except ConfigError:
+        raise  # told by the command line, with an exit code of its own
     except (OpsMailError, OSError) as error:
         log.error("cannot_start", error=str(error))
         return 1
@@ -167,6 +180,7 @@ class _Process:
             lease_seconds=settings.store.lease_seconds,
             forbidden_tables=settings.store.forbidden_tables,
         )
+        keep_contents_in(store, settings.store.store_url)
         guard = Guard(store, self._holder, settings.store.lease_seconds)
         parsers = ParserPool(max_message_bytes=settings.session.max_message_bytes)
         try:
@@ -209,6 +223,20 @@ class _Process:
         )
         self._supervisor.start("database watch", watch.run)
         self._supervisor.start("instance row", row.run)
+        if self._modules.listener:
+            self._start_retention(store, schema_ready)
+
+    def _start_retention(self, store: Store, schema_ready: asyncio.Event) -> None:
+        retention = Retention(
+            store,
+            self._metrics,
+            days=self._settings.maintenance.retention_days,
+            random=random.random,
+            stop=self._stop,
+            schema_ready=schema_ready,
+            pulse=self._supervisor.pulse("retention"),
+        )
+        self._supervisor.start("retention", retention.run)
 
     def _start_handlers(self, handler: LoadedHandler, store: Store, schema_ready: asyncio.Event) -> None:
         parts = HandlerParts(

@@ -10,6 +10,7 @@ from ops_mail.errors import StoreUnavailable
 from ops_mail.settings import Settings
 from ops_mail.settings.database_url import sqlite_file
 from ops_mail.store import Store, open_store
+from ops_mail.store.blob_choice import keep_contents_in
 
 _CLOSE_SECONDS = 2.0
 
@@ -24,6 +25,7 @@ async def opened_store(settings: Settings, *, create: bool = False) -> AsyncIter
         lease_seconds=settings.store.lease_seconds,
         forbidden_tables=settings.store.forbidden_tables,
     )
+    keep_contents_in(store, settings.store.store_url)
     try:
         yield store
     finally:
