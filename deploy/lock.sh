@@ -19,7 +19,7 @@ upgrade=--upgrade
 # No address of a package index is written: the machine that installs chooses its own.
 compile=("$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links
     --custom-compile-command "bash deploy/lock.sh" ${upgrade:+$upgrade})
-"${compile[@]}" --extra demo --extra asyncmy pyproject.toml --output-file requirements.lock
+"${compile[@]}" --extra demo --extra asyncmy --extra s3 pyproject.toml --output-file requirements.lock
 "${compile[@]}" --all-extras --constraint requirements.lock pyproject.toml --output-file tests/requirements.lock
 # deploy/build.lock: what builds the package itself, so that an install asks for nothing that is not locked.
 printf '%s\n' hatchling editables | "${compile[@]}" --constraint tests/requirements.lock - --output-file deploy/build.lock

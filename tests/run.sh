@@ -30,6 +30,8 @@ declare -A packages=(
     [my_print_defaults]=mariadb-client-core
     [prometheus]=prometheus
     [promtool]=prometheus
+    [chromium]=chromium
+    [chromedriver]=chromium-driver
     [ps]=procps
     [systemd-analyze]=systemd
 )
@@ -97,7 +99,8 @@ step "ruff check" "$bin/ruff" check --quiet .
 step "ruff format" "$bin/ruff" format --quiet --check .
 step "mypy" "$bin/mypy"
 step "import layers" "$bin/lint-imports" --no-logo
-step "tests" "$bin/python" -m pytest ${pytest_args[@]+"${pytest_args[@]}"}
+# Most tests wait for a server most of the time: four processes, each with servers of its own, keep two cores busy.
+step "tests" "$bin/python" -m pytest -n 4 --dist loadfile ${pytest_args[@]+"${pytest_args[@]}"}
 
 if [ ${#failed[@]} -gt 0 ]; then
     printf 'FAILED after %d s: %s\n' "$SECONDS" "$(IFS=,; echo "${failed[*]}")"
