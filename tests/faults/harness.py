@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -45,9 +46,13 @@ class App:
         self.states: list[str] = []
 
     @property
-    def mailbox(self) -> MailboxStatus:
+    def mailboxes(self) -> list[MailboxStatus]:
         assert self.status is not None
-        return self.status.mailboxes[0]
+        return self.status.mailboxes
+
+    @property
+    def mailbox(self) -> MailboxStatus:
+        return self.mailboxes[0]
 
     async def until(self, look: Callable[[], Any], what: str, seconds: float = 20.0) -> None:
         """Poll until `look()` is true; it may be a blocking call."""
@@ -77,7 +82,10 @@ class App:
     def _seen_status(self, status: ProcessStatus) -> None:
         self.status = status
         for mailbox in status.mailboxes:
-            mailbox.changed.append(lambda mailbox=mailbox: self.states.append(mailbox.state.value))
+            mailbox.changed.append(partial(self._seen_state, mailbox))
+
+    def _seen_state(self, mailbox: MailboxStatus) -> None:
+        self.states.append(mailbox.state.value)
 
 
 @asynccontextmanager

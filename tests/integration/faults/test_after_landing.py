@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -38,6 +39,10 @@ async def act(dovecot: Dovecot, url: str, user: str, action: str, *numbers: int,
             dovecot.append(user, "INBOX", mail(number))
         await app.until(lambda: Tables(url).count() == count, "the rows")
         await app.until(lambda: due(url) == 0, "the actions")
+
+
+def has_rows(url: str, count: int) -> bool:
+    return Tables(url).count() == count
 
 
 def due(url: str) -> int:
@@ -89,7 +94,7 @@ async def test_a_folder_that_does_not_exist_is_told_and_landing_goes_on(
         await app.until_state("idling")
         for number in range(3):
             dovecot.append(user, "INBOX", mail(number))
-            await app.until(lambda number=number: Tables(mariadb_url).count() == number + 1, "the row")
+            await app.until(partial(has_rows, mariadb_url, number + 1), "the row")
         _, metrics = await app.get("/metrics")
         assert f'ops_mail_after_actions_total{{mailbox="{user}",outcome="refused"}}' in metrics
         assert app.mailbox.reconnects == 0

@@ -164,6 +164,10 @@ async def test_a_push_that_is_swallowed_costs_one_idle_window_and_is_counted(sce
     scene.assert_exactly([1])
 
 
+def trusted(app: App) -> bool:
+    return app.mailbox.idle_trusted
+
+
 async def test_a_server_that_keeps_missing_pushes_is_polled_and_trusted_again_after_a_push(scene: Scene) -> None:
     swallow = scene.proxy.add(Rule(TO_CLIENT, rb"^\* \d+ (EXISTS|RECENT)", nth=0, replace=b""))
     async with running(scene.settings, IDLE_SECONDS=2, POLL_SECONDS=1) as app:
@@ -172,13 +176,13 @@ async def test_a_server_that_keeps_missing_pushes_is_polled_and_trusted_again_af
             scene.append(number)
             await scene.until_landed(app, number + 1)
         await app.until_state("polling")
-        assert app.mailbox.idle_trusted is False
+        assert not trusted(app)
         scene.proxy.rules.remove(swallow)
         for number in range(3, 8):  # a push may fall between two waits; the next one does not
             scene.append(number)
             await scene.until_landed(app, number + 1)
             await asyncio.sleep(0.2)
-            if app.mailbox.idle_trusted:
+            if trusted(app):
                 break
         await app.until_state("idling")
         rows = scene.tables.count()

@@ -23,8 +23,7 @@ async def test_two_folders_of_one_mailbox_do_not_share_a_series(
     dovecot.append(user, "Orders", b"Subject: order\r\n\r\nx")
     settings = {"MAILBOXES_FILE": tmp_path / "mailboxes.toml", "DATABASE_URL": mariadb_url}
     async with running(settings) as app:
-        assert app.status is not None
-        await app.until(lambda: all(m.state.value == "idling" for m in app.status.mailboxes), "both idling")
+        await app.until(lambda: all(m.state.value == "idling" for m in app.mailboxes), "both idling")
         dovecot.append(user, "INBOX", b"Subject: mail\r\n\r\nx")
         await app.until(lambda: Tables(mariadb_url).count() == 2, "both mails")
         _, metrics = await app.get("/metrics")

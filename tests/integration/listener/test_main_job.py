@@ -6,6 +6,7 @@ import hashlib
 import statistics
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,10 @@ def mail(number: int) -> bytes:
         f"From: =?utf-8?b?5byg5LiJ?= <zhang@example.org>\r\nTo: ops@example.org\r\nSubject: mail {number}\r\n"
         f"Message-ID: <{number}@example.org>\r\nDate: Mon, 05 Jan 2026 10:00:00 +0800\r\n\r\nbody of {number}\r\n"
     ).encode()
+
+
+def has_rows(tables: Tables, count: int) -> bool:
+    return tables.count() == count
 
 
 def sha256(raw: bytes) -> str:
@@ -48,7 +53,7 @@ def test_a_backlog_lands_once_and_in_order_and_live_mail_lands_at_once(
 
         for number in range(BACKLOG, BACKLOG + live):
             dovecot.append(user, "INBOX", mail(number))
-            process.wait_until(lambda number=number: tables.count() == number + 1, f"mail {number}", 10)
+            process.wait_until(partial(has_rows, tables, number + 1), f"mail {number}", 10)
         landed = [line for line in process.lines() if line["event"] == "landed"]
         latencies = sorted(line["latency_seconds"] for line in landed if "latency_seconds" in line)
         assert len(latencies) >= live - 1
