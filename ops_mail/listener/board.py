@@ -50,14 +50,14 @@ class Board:
 
     def leading(self, lease: Lease) -> None:
         self.status.holder, self.status.epoch = lease.holder, lease.epoch
-        self.status.last_error, self.status.failures = None, 0
         self._metrics.guard_held.labels(mailbox=self._mailbox).set(1)
         self._metrics.epoch.labels(mailbox=self._mailbox).set(lease.epoch)
         self.fire(Event.GUARD_ACQUIRED)
         log.info("guard_acquired", epoch=lease.epoch)
 
     def guard_gone(self, reason: str) -> None:
-        self.status.holder, self.status.last_error = None, reason
+        self.status.holder = None
+        self._blame(None, reason)
         self._metrics.guard_held.labels(mailbox=self._mailbox).set(0)
         self.fire(Event.GUARD_LOST)
         log.warning("guard_lost", error=reason)
@@ -66,13 +66,14 @@ class Board:
         """The guard was seen in other hands."""
         if self.status.holder != holder or self.status.standby_seen_mono is None:
             log.info("standing_by", holder=holder)
-        self.status.holder, self.status.last_error, self.status.failures = holder, None, 0
+        self.status.holder, self.status.failures = holder, 0
+        self._blame(None, None)
         self.status.standby_seen_mono = self._clock.boot()
 
     def standby_failed(self, reason: str, delay_seconds: float) -> None:
         """The guard could not even be asked for."""
         self.status.failures += 1
-        self.status.last_error = reason
+        self._blame(None, reason)
         self._metrics.db_errors.inc()
         self._say("guard_unreachable", reason, delay_seconds)
 
@@ -80,7 +81,7 @@ class Board:
         """A session ended in a failure; the next one starts after `delay_seconds`."""
         self.status.failures += 1
         self.status.reconnects += 1
-        self.status.last_error = reason
+        self._blame(failure, reason)
         if self.status.state is State.IDLING:
             self._metrics.idle.labels(mailbox=self._mailbox, outcome="error").inc()
         self._metrics.reconnects.labels(mailbox=self._mailbox, reason=failure).inc()
@@ -93,6 +94,9 @@ class Board:
             self.status.next_retry_at = self._clock.now() + timedelta(seconds=delay_seconds)
         self._say("session_failed", reason, delay_seconds, reason=failure)
         self.status.notify()
+
+    def _blame(self, failure: Failure | None, reason: str | None) -> None:
+        self.status.last_failure, self.status.last_error = failure, reason
 
     def _say(self, event: str, error: str, delay_seconds: float, **more: object) -> None:
         """One line at growing intervals for a failure that repeats."""
@@ -133,7 +137,8 @@ class Board:
         if self.status.failures:
             log.info("recovered", failures=self.status.failures, error=self.status.last_error)
         self._repeats.forget()
-        self.status.failures, self.status.last_error = 0, None
+        self.status.failures = 0
+        self._blame(None, None)
         self.status.last_sync_at, self.status.last_sync_mono = now, self._clock.boot()
         self._metrics.last_sync_timestamp_seconds.labels(mailbox=self._mailbox).set(now.timestamp())
 

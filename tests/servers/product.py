@@ -67,7 +67,8 @@ class OpsMail:
             found = [line for line in self.lines() if line.get("event") == event and values.items() <= line.items()]
             return found[-1] if found else None
 
-        return wait_for(look, f"the log line {event} {values}", seconds, self.explain)
+        line: dict[str, Any] = wait_for(look, f"the log line {event} {values}", seconds, self.explain)
+        return line
 
     def wait_until(self, look: Callable[[], Any], what: str, seconds: float = START_SECONDS) -> Any:
         """Poll until `look()` is true; its value."""
@@ -75,7 +76,8 @@ class OpsMail:
 
     def wait_ready(self, seconds: float = START_SECONDS) -> dict[str, Any]:
         """Until `/readyz` is 200; its body."""
-        return self.wait_until(self.ready_body, "readiness", seconds)  # type: ignore[no-any-return]
+        body: dict[str, Any] = self.wait_until(self.ready_body, "readiness", seconds)
+        return body
 
     def ready_body(self) -> dict[str, Any] | None:
         code, body = self.get_json("/readyz")
