@@ -5,6 +5,8 @@ under way at once on the handlers' own event loop, and one session serves them a
 is the same at each attempt, so a request whose answer was lost does not make a second ticket.
 """
 
+# ruff: noqa: INP001 - a single file that is put where Python finds it
+
 from __future__ import annotations
 
 import os
@@ -18,6 +20,7 @@ _session: aiohttp.ClientSession | None = None
 
 
 async def handle(mail: Mail) -> dict[str, object]:
+    """Make a ticket of a mail."""
     ticket = {"title": mail.subject, "from": mail.from_addr, "text": mail.text_body or ""}
     async with session().post(URL, json=ticket, headers={"Idempotency-Key": mail.key}) as answer:
         if answer.status == 429:
@@ -30,6 +33,7 @@ async def handle(mail: Mail) -> dict[str, object]:
 
 
 def session() -> aiohttp.ClientSession:
+    """One session for all mails."""
     global _session  # noqa: PLW0603 - one for the life of the process, made on the loop that uses it
     if _session is None or _session.closed:
         _session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60))

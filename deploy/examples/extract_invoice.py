@@ -7,6 +7,8 @@ name has to begin with `ops_`:
     CREATE TABLE ops_invoice (mail_key VARCHAR(600) PRIMARY KEY, number VARCHAR(64) NOT NULL, cents BIGINT NOT NULL);
 """
 
+# ruff: noqa: INP001 - a single file that is put where Python finds it
+
 from __future__ import annotations
 
 import re
@@ -19,6 +21,7 @@ AMOUNT = re.compile(r"Total\s*:?\s*(?:EUR|€)?\s*(\d{1,9})[.,](\d{2})\b", re.IG
 
 
 def handle(mail: Mail) -> Done:
+    """Read the invoice, write its row."""
     text = mail.text_body or ""
     number = NUMBER.search(text)
     if number is None:

@@ -5,6 +5,8 @@ thread. It may be run again for the same mail, so each file is written under a n
 all, and replaced by itself.
 """
 
+# ruff: noqa: INP001 - a single file that is put where Python finds it
+
 from __future__ import annotations
 
 import hashlib
@@ -17,6 +19,7 @@ FOLDER = Path(os.environ.get("OPS_ATTACHMENTS_DIR", "attachments"))
 
 
 def handle(mail: Mail) -> dict[str, object]:
+    """Save the files."""
     if not mail.attachments:
         raise Discard("no attachments")
     folder = FOLDER / hashlib.sha256(mail.key.encode()).hexdigest()[:16]

@@ -62,5 +62,5 @@ async def until_ended(threads: Iterable[Thread], patience_seconds: float) -> Non
     loop = asyncio.get_running_loop()
     deadline = loop.time() + patience_seconds
     for thread in threads:
-        while thread.is_alive() and loop.time() < deadline:
-            await asyncio.sleep(0.01)  # noqa: ASYNC110 - a thread that ends sets no event
+        while thread.is_alive() and loop.time() < deadline:  # noqa: ASYNC110 - a thread that ends sets no event
+            await asyncio.sleep(0.01)

@@ -40,7 +40,7 @@ _CALL_SECONDS = 60.0
 _PRELOAD_BYTES = 64 * 1024
 _UNWRITTEN_LIMIT = 200
 _DATABASE_AWAY = BackoffPolicy(initial_seconds=0.5, max_seconds=10.0)
-_SWITCH_SECONDS = 0.001
+_SWITCH_SECONDS = 0.0005
 _DRAIN_SHARE, _FLUSH_SHARE = 0.35, 0.1  # of the grace; of these the latter thrice at most
 
 

@@ -73,7 +73,7 @@ Serve = Callable[..., Any]
 
 @pytest.fixture
 def serve(store: Store) -> Serve:
-    """Handles mails until its block ends: `async with serve(handler, concurrency=…) as running`."""
+    """A context manager by which a function handles mails until its block ends."""
 
     @asynccontextmanager
     async def running(
