@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -12,7 +13,7 @@ import pytest
 
 from tests.faults.harness import App, running
 from tests.faults.proxy import TO_SERVER, Connection, Rule
-from tests.integration.faults.databases import ADVANCE, Scene, at_landing_commit, scene
+from tests.integration.faults.databases import ADVANCE, Scene, at_landing_commit, hashes_of, mail, scene
 from tests.servers.dovecot import Dovecot
 from tests.servers.fixtures import *  # noqa: F403 - fixtures are found by name
 from tests.servers.process import SqlServer
@@ -246,3 +247,45 @@ async def test_sessions_that_the_server_closed_while_idle_are_replaced(
             sql_server.execute(f"KILL {thread}")
         at.append(1)
         await recovers(at, app, 2)
+
+
+def on_a_small_disk(server: SqlServer) -> list[str]:
+    """Its command line with 24 MB for all tables; full, it answers 1114 as it does when the disk is (ENOSPC)."""
+    small = ["--innodb-data-file-path=ibdata1:12M:autoextend:max:24M", "--innodb-file-per-table=OFF"]
+    return [*type(server).command(server), *small]
+
+
+def fill(server: SqlServer, database: str) -> None:
+    """Somebody else's table takes the room that is left, all but a tenth of a megabyte."""
+    server.execute("CREATE TABLE filler (id INT AUTO_INCREMENT PRIMARY KEY, data LONGBLOB)", database)
+    for size in (1_000_000, 100_000):  # a little stays, or not even DROP would work
+        try:
+            while True:
+                server.execute(f"INSERT INTO filler (data) VALUES (REPEAT('x', {size}))", database)
+        except pymysql.MySQLError as error:
+            assert error.args[0] == 1114  # noqa: PT017 - how the loop ends
+
+
+async def test_a_full_disk_costs_no_mail_its_row_and_lands_all_when_there_is_room_again(
+    sql_server: SqlServer, dovecot: Dovecot, new_user: Callable[[], str]
+) -> None:
+    """It is no mail's fault: none is quarantined."""
+    server = type(sql_server)()
+    server.command = lambda: on_a_small_disk(server)  # type: ignore[method-assign]  # one server of its own kind
+    await asyncio.to_thread(server.start)
+    try:
+        async with at_peace(dovecot, new_user(), server) as (at, app):
+            database = at.url.rsplit("/", 1)[1]
+            await asyncio.to_thread(fill, server, database)
+            raws = [mail(1) + random.Random(1).randbytes(300_000).hex().encode()]
+            at.dovecot.append_many(at.user, "INBOX", raws)
+            await app.until(lambda: "full" in (app.mailbox.last_error or ""), "the server's word for it")
+            assert at.tables.count() == 1
+            assert (await app.get("/healthz"))[0] == 200
+            server.execute("DROP TABLE filler", database)
+            await at.until_landed(app, 2)
+            await app.until_state("idling")
+            assert at.tables.hashes() == hashes_of([mail(0), *raws])
+            assert {row["status"] for row in at.tables.rows("SELECT status FROM ops_mail_message")} == {"landed"}
+    finally:
+        await asyncio.to_thread(server.stop)
