@@ -26,7 +26,7 @@ def reparse_command(settings: Settings, since: int | None, mailbox: str | None) 
     """1 when a mail could not be parsed; its rows are as they were. Raises OpsMailError."""
     quiet_logs()
     try:
-        run = asyncio.run(_reparse(settings, since, mailbox))
+        run = asyncio.run(reparse_mails(settings, since, mailbox))
     except KeyboardInterrupt:
         _tell("stopped; the same command goes on where it was")
         return 1
@@ -40,7 +40,8 @@ def reparse_command(settings: Settings, since: int | None, mailbox: str | None) 
     return 1 if tally.failed else 0
 
 
-async def _reparse(settings: Settings, since: int | None, mailbox: str | None) -> Run:
+async def reparse_mails(settings: Settings, since: int | None, mailbox: str | None) -> Run:
+    """The whole run, or what is left of an earlier one. What failed is told on standard error."""
     async with opened_store(settings) as store:
         mails = ReparseStore(store)
         if mailbox is not None:

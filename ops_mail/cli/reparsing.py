@@ -91,19 +91,32 @@ async def _reparse_batch(tools: Tools, batch: Sequence[Candidate]) -> tuple[Tall
             failed.append(Failed(mail.message_pk, new.error))
         else:
             parsed.append((mail, new))
-    changed = gone = refused = 0
-    for mail, new in await tools.store.differing(parsed) if parsed else ():
-        try:
-            written = await tools.store.write(mail, new)
-        except StoreRefused as error:
-            failed.append(Failed(mail.message_pk, str(error)))
-            refused += 1
-            continue
-        changed += written is Written.CHANGED
-        gone += written is Written.GONE
+    differing = await tools.store.differing(parsed) if parsed else []
+    written, refused = await _write(tools.store, differing)
     await tools.spool.discard([raw for _, raw in raws], prepared)
-    good = len(parsed) - gone - refused
-    return Tally(good, changed, len(batch) - good - len(failed), len(failed)), failed
+    failed += refused
+    good = len(parsed) - len(refused) - written.count(Written.GONE)
+    return Tally(good, written.count(Written.CHANGED), len(batch) - good - len(failed), len(failed)), failed
+
+
+async def _write(
+    store: ReparseStore, mails: Sequence[tuple[Candidate, PreparedMail]]
+) -> tuple[list[Written], list[Failed]]:
+    """All together; one by one when the database refuses one of them, so that the others do not pay for it."""
+    if not mails:
+        return [], []
+    try:
+        return await store.write(mails), []
+    except StoreRefused as error:
+        if len(mails) == 1:
+            return [], [Failed(mails[0][0].message_pk, str(error))]
+    written: list[Written] = []
+    refused: list[Failed] = []
+    for mail in mails:
+        done, failed = await _write(store, [mail])
+        written += done
+        refused += failed
+    return written, refused
 
 
 async def _read(tools: Tools, mails: Sequence[Candidate]) -> list[tuple[Candidate, RawMail | Failed | None]]:

@@ -7,6 +7,7 @@ does not matter whether a handler has the mail in its hands.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -123,16 +124,16 @@ class ReparseStore:
 
         return [one for one in mails if differs(*one)]
 
-    async def write(self, mail: Candidate, prepared: PreparedMail) -> Written:
-        """Makes the rows of one mail, all or nothing, those that `prepared` would land as. Repeatable."""
+    async def write(self, mails: Sequence[tuple[Candidate, PreparedMail]]) -> list[Written]:
+        """Makes their rows, all or nothing, those that they would land as. Repeatable. Raises StoreRefused for all."""
 
-        async def work(connection: AsyncConnection) -> Written:
+        async def work(connection: AsyncConnection) -> list[Written]:
             limits = await self._database.row_limits(connection)
-            if prepared.attachments:  # first, so that the mail's row is not locked while large content is written
-                await self._blobs.put(connection, prepared.blobs[1:])
-            return await _rewrite(connection, limits, mail, prepared)
+            # Content first, so that no mail's row is locked while large attachments are written.
+            await self._blobs.put(connection, [blob for _, prepared in mails for blob in prepared.blobs[1:]])
+            return await _rewrite(connection, limits, mails)
 
-        return await self._database.writing("writing a mail anew", work, LANDING_SECONDS)
+        return await self._database.writing("writing mails anew", work, LANDING_SECONDS)
 
 
 def _candidate(row: sa.RowMapping) -> Candidate:
@@ -147,31 +148,54 @@ def _candidate(row: sa.RowMapping) -> Candidate:
     )
 
 
-async def _rewrite(connection: AsyncConnection, limits: RowLimits, mail: Candidate, prepared: PreparedMail) -> Written:
-    find = sa.select(*_STORED).where(message.c.id == mail.message_pk).with_for_update()
-    row = (await connection.execute(find)).mappings().one_or_none()
-    if row is None or not _is_readable(row, mail):
-        return Written.GONE
-    new = _new_row(mail, prepared, limits, row)
-    changes = _changes(row, new, prepared)
-    rest = {name: pieces for name, pieces in new.rest.items() if name in changes}
-    files = attachment_rows(mail.message_pk, prepared.attachments)
-    new_files = files != await _files(connection, mail.message_pk)
-    if not changes and not new_files:
-        return Written.SAME
+async def _rewrite(
+    connection: AsyncConnection, limits: RowLimits, mails: Sequence[tuple[Candidate, PreparedMail]]
+) -> list[Written]:
+    ids = [mail.message_pk for mail, _ in mails]
+    find = sa.select(*_STORED).where(message.c.id.in_(ids)).order_by(message.c.id).with_for_update()
+    rows = {row["id"]: row for row in (await connection.execute(find)).mappings()}
+    old_files = await _files(connection, ids)
+    moved: list[int] = []
+    new_files: list[dict[str, Any]] = []
+    written: list[Written] = []
+    for mail, prepared in mails:
+        row = rows.get(mail.message_pk)
+        if row is None or not _is_readable(row, mail):
+            written.append(Written.GONE)
+            continue
+        new = _new_row(mail, prepared, limits, row)
+        changes = _changes(row, new, prepared)
+        files = attachment_rows(mail.message_pk, prepared.attachments)
+        if files != old_files[mail.message_pk]:
+            moved.append(mail.message_pk)
+            new_files += files
+        elif not changes:
+            written.append(Written.SAME)
+            continue
+        await _update(connection, mail, row, changes, new.rest)
+        written.append(Written.CHANGED)
+    if moved:
+        await connection.execute(sa.delete(attachment).where(attachment.c.message_pk.in_(moved)))
+        await insert_many(connection, attachment, new_files, lambda _: _FILE_BYTES)
+    return written
+
+
+async def _update(
+    connection: AsyncConnection,
+    mail: Candidate,
+    row: sa.RowMapping,
+    changes: dict[str, Any],
+    pieces: dict[str, list[str]],
+) -> None:
+    rest = {name: some for name, some in pieces.items() if name in changes}
     values = {name: value for name, value in changes.items() if name not in rest}
-    await connection.execute(
-        sa.update(message).where(message.c.id == mail.message_pk).values(**values, updated_at=db_now())
-    )
+    this = sa.update(message).where(message.c.id == mail.message_pk)
+    await connection.execute(this.values(**values, updated_at=db_now()))
     if rest:
         await write_bodies(connection, mail.message_pk, MailRow({}, rest))
-    if new_files:
-        await connection.execute(sa.delete(attachment).where(attachment.c.message_pk == mail.message_pk))
-        await insert_many(connection, attachment, files, lambda _: _FILE_BYTES)
     if "status" in changes:
         detail = {"was": row["status"], "error": row["last_error"]}
         await add_audit(connection, "operator", RELEASED, mail.key.mailbox, mail.message_pk, detail)
-    return Written.CHANGED
 
 
 def _new_row(mail: Candidate, prepared: PreparedMail, limits: RowLimits, row: sa.RowMapping) -> MailRow:
@@ -190,9 +214,13 @@ def _changes(row: sa.RowMapping, new: MailRow, prepared: PreparedMail) -> dict[s
     return changes
 
 
-async def _files(connection: AsyncConnection, message_pk: int) -> list[dict[str, Any]]:
-    find = sa.select(*_FILE).where(attachment.c.message_pk == message_pk).order_by(attachment.c.position)
-    return [dict(row) for row in (await connection.execute(find)).mappings()]
+async def _files(connection: AsyncConnection, ids: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+    """The attachments of each mail in their order."""
+    find = sa.select(*_FILE).where(attachment.c.message_pk.in_(ids)).order_by(attachment.c.position)
+    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in (await connection.execute(find)).mappings():
+        found[row["message_pk"]].append(dict(row))
+    return found
 
 
 def _is_readable(row: sa.RowMapping | None, mail: Candidate) -> bool:
