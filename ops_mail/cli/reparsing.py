@@ -56,7 +56,7 @@ async def reparse(tools: Tools, run: Run, until: int) -> Run:
     Raises StoreError, TakenOver, or OSError when the disk or the parsing processes give out.
     """
     while page := await tools.store.page(run.position, until, run.mailbox, PAGE):
-        for batch in _batches(page):
+        for batch in batches(page):
             tally, failed = await _reparse_batch(tools, batch)
             for one in failed:
                 tools.tell(one)
@@ -69,7 +69,8 @@ async def reparse(tools: Tools, run: Run, until: int) -> Run:
     return run
 
 
-def _batches(mails: Sequence[Candidate]) -> Iterator[Sequence[Candidate]]:
+def batches(mails: Sequence[Candidate]) -> Iterator[Sequence[Candidate]]:
+    """Groups small enough to hold in memory at once; a mail that alone is more than that is a group of its own."""
     start, room = 0, BATCH_BYTES
     for index, mail in enumerate(mails):
         if index > start and (index - start == BATCH_MAILS or mail.listed.size_bytes > room):

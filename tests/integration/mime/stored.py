@@ -117,8 +117,8 @@ def audits(url: str, action: str) -> list[dict[str, Any]]:
     return Tables(url).rows("SELECT * FROM ops_mail_audit WHERE action = :action ORDER BY id", action=action)
 
 
-def start_reparse(url: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    """`ops-mail reparse …`, its output in pipes."""
+def start_reparse(url: str, folder: Path, *arguments: str, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
+    """`ops-mail reparse …`, its output in pipes unless another place is named."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPS_MAIL_")}
     environment |= {"OPS_MAIL_DATABASE_URL": url, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder), "COLUMNS": "200"}
     return subprocess.Popen(
@@ -126,7 +126,7 @@ def start_reparse(url: str, folder: Path, *arguments: str) -> subprocess.Popen[s
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         text=True,
     )
 

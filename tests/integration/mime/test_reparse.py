@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import pty
+import signal
 import threading
 from pathlib import Path
 
@@ -210,6 +212,42 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(database_url: str, tmp_pat
     assert reparse_here(database_url, since=0) == Tally(parsed=600, changed=1)
     assert _good(database_url, good) == ids
     assert len(audits(database_url, "reparsed")) == 2
+
+
+def test_on_a_terminal_it_shows_how_far_it_is_and_ctrl_c_stops_it_in_order(tmp_path: Path) -> None:
+    url = f"sqlite+aiosqlite:///{tmp_path}/ops-mail.db"
+    land(url, [small(number) for number in range(600)])
+    spoil(url)
+    tables = Tables(url)
+    terminal, inside = pty.openpty()
+    with start_reparse(url, tmp_path, stderr=inside) as process:
+        os.close(inside)
+        shown = b""
+        while _position(tables) < 100 or b" of 600 " not in shown:
+            shown += os.read(terminal, 65536)
+        process.send_signal(signal.SIGINT)
+        shown += _rest(terminal)
+        out, _ = process.communicate()
+    os.close(terminal)
+    assert (process.returncode, out) == (1, "")
+    assert b"mail 0 of 600" in shown
+    assert b"\x1b[?25h" in shown, "the cursor is visible again"
+    assert shown.endswith(b"stopped; the same command goes on where it was\r\n")
+    assert b"Traceback" not in shown
+    assert list(tmp_path.glob("ops-mail-spool-*")) == []
+    assert 100 <= _position(tables) < 600
+    assert reparse_here(url).parsed == 600
+    assert len(audits(url, "reparsed")) == 1
+
+
+def _rest(terminal: int) -> bytes:
+    """All that is written until the other end is closed."""
+    found = b""
+    while True:
+        try:
+            found += os.read(terminal, 65536)
+        except OSError:  # EIO: nobody holds the other end any more
+            return found
 
 
 def _position(tables: Tables) -> int:
