@@ -22,15 +22,20 @@ from ops_mail.store.stored_mail import StoredMail
 log = structlog.get_logger("ops_mail.handlers")
 
 _UNREAD_SECONDS = 5.0
+_PATIENCE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptRules:
-    """`process_end_seconds`: within so many seconds after `stop_now` the process is gone, whatever still runs in it."""
+    """`process_end_seconds`: within so many seconds after `stop_now` the process is gone, whatever still runs in it.
+
+    `stop_patience_seconds`: how long a handler may take to react to `stop_now`.
+    """
 
     timeout_seconds: float
     max_attempts: int
     process_end_seconds: float
+    stop_patience_seconds: float
 
 
 class Attempt:
@@ -117,7 +122,9 @@ class Attempt:
         return ""
 
     async def _end(self, job: Job, reason: str) -> Answer:
-        ended = await self._executor.end(job)
+        stopping = self.stop_now.is_set()
+        patience_seconds = self._rules.stop_patience_seconds if stopping else _PATIENCE_SECONDS
+        ended = await self._executor.end(job, patience_seconds, last=stopping)
         if not ended:
             self.left_behind = job
             log.warning("handler_left_behind", key=self.key, hung=self._executor.hung, reason=reason or "timeout")

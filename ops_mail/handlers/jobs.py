@@ -43,8 +43,11 @@ class Executor(Protocol):
     def start(self, mail: Mail) -> Job:
         """Begin."""
 
-    async def end(self, job: Job) -> bool:
-        """Asks a job to end, and waits for a moment. False: it goes on although nobody waits for it: it is hung."""
+    async def end(self, job: Job, patience_seconds: float, *, last: bool = False) -> bool:
+        """Asks a job to end, and waits for a moment. False: it goes on although nobody waits for it: it is hung.
+
+        `last`: the process is stopping, so nothing is set up for jobs to come.
+        """
 
     @property
     def hung(self) -> int:

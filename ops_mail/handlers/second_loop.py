@@ -29,7 +29,6 @@ Farewell = Callable[[], Awaitable[None]] | None
 
 _AIDS = 16
 _REACTS_SECONDS = 0.5
-_PATIENCE_SECONDS = 2.0
 _LEAVE_SECONDS = 0.3
 
 
@@ -160,17 +159,17 @@ class LoopExecutor:
         self._home.pop(job, None)
         self._deaf.discard(job)
 
-    async def end(self, job: Job) -> bool:
+    async def end(self, job: Job, patience_seconds: float, *, last: bool = False) -> bool:
         """As Executor.end."""
         home = self._home.get(job)
         if home is None:
             return True
         home.cancel(job)
-        await asyncio.wait({job.future}, timeout=_PATIENCE_SECONDS)
+        await asyncio.wait({job.future}, timeout=patience_seconds)
         if job.future.done():
             return True
         self._deaf.add(job)
-        if await home.reacts():
+        if last or await home.reacts():
             return job.future.done()  # it takes no notice of its cancellation
         hog = home.current()
         if hog is not None and hog is not job:

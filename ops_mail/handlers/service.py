@@ -85,7 +85,12 @@ class HandlerService:
         self._in_order = settings.order is HandlerOrder.UID
         self._store = HandlingStore(parts.store, in_order=self._in_order, max_attempts=settings.max_attempts)
         self._gauges = HandlerGauges(parts.metrics)
-        self._rules = AttemptRules(settings.timeout_seconds, settings.max_attempts, parts.grace_seconds + 1.0)
+        self._rules = AttemptRules(
+            timeout_seconds=settings.timeout_seconds,
+            max_attempts=settings.max_attempts,
+            process_end_seconds=parts.grace_seconds + 1.0,
+            stop_patience_seconds=parts.grace_seconds * _FLUSH_SHARE / 2,
+        )
         self._look = _Look()
         self._average = Average()
         self._stock: deque[_Stock] = deque()

@@ -101,13 +101,13 @@ class ThreadExecutor:
         if worker is not None:
             self._idle.append(worker)
 
-    async def end(self, job: Job) -> bool:
+    async def end(self, job: Job, patience_seconds: float, *, last: bool = False) -> bool:  # noqa: ARG002 - as given
         """As Executor.end."""
         worker = self._busy.pop(job, None)
         if worker is not None and not job.future.done():
             worker.give_up()
             self._hung.append(worker)
-            await asyncio.wait({job.future}, timeout=_PATIENCE_SECONDS)
+            await asyncio.wait({job.future}, timeout=min(patience_seconds, _PATIENCE_SECONDS))
         return job.future.done()
 
     @property
