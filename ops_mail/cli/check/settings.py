@@ -5,14 +5,16 @@ from __future__ import annotations
 from ipaddress import ip_address
 
 from ops_mail.cli.check.rows import Row, Verdict
-from ops_mail.settings import Role, Security, Settings
+from ops_mail.errors import ConfigError
+from ops_mail.handlers import load_handler
+from ops_mail.settings import Role, Security, Settings, WebhookTarget
 
 _GROUP = "settings"
 
 
 def settings_rows(settings: Settings) -> list[Row]:
     """A summary, then what is allowed but probably not meant."""
-    return [_summary(settings), *_unprotected(settings), *_short_lease(settings)]
+    return [_summary(settings), *_handler(settings), *_unprotected(settings), *_short_lease(settings)]
 
 
 def _summary(settings: Settings) -> Row:
@@ -31,6 +33,22 @@ def _summary(settings: Settings) -> Row:
         Verdict.OK,
         f"role {settings.role}, {count} {'folder' if count == 1 else 'folders'} to listen to, {handler}",
     )
+
+
+def _handler(settings: Settings) -> list[Row]:
+    """Loading it runs its module's code, as a start would."""
+    if not settings.enabled or settings.handler.target is None:
+        return []
+    try:
+        loaded = load_handler(settings.handler)
+    except ConfigError as error:
+        return [Row(_GROUP, "handler", Verdict.FAIL, str(error), "the start would be refused with exit code 78")]
+    kind = (
+        ""
+        if loaded is None or isinstance(settings.handler.target, WebhookTarget)
+        else (", a plain function: in threads" if loaded.in_threads else ", an async function")
+    )
+    return [Row(_GROUP, "handler", Verdict.OK, f"{loaded.name if loaded else ''}{kind}")]
 
 
 def _unprotected(settings: Settings) -> list[Row]:
