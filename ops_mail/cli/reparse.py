@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from ops_mail import __version__
 from ops_mail.app.spool_root import spool_root
+from ops_mail.cli.choosing import who
 from ops_mail.cli.database import opened_store
 from ops_mail.cli.quiet import quiet_logs
 from ops_mail.cli.reparsing import Failed, Tools, reparse
@@ -43,11 +44,11 @@ def reparse_command(settings: Settings, since: int | None, mailbox: str | None) 
 async def reparse_mails(settings: Settings, since: int | None, mailbox: str | None) -> Run:
     """The whole run, or what is left of an earlier one. What failed is told on standard error."""
     async with opened_store(settings) as store:
-        mails = ReparseStore(store)
+        mails = ReparseStore(store, who())
         if mailbox is not None:
             await _check_name(mails, mailbox)
         until = await mails.last_id()
-        run = await begin_run(store.database, mailbox, since, __version__)
+        run = await begin_run(store.database, mailbox, since, __version__, who())
         if run.resumed:
             _tell(f"going on after mail {run.position}, where an earlier run was cut short (--since 0 starts over)")
         return await _work(settings, store, mails, run, until)

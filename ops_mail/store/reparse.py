@@ -68,11 +68,12 @@ class Candidate:
 
 
 class ReparseStore:
-    """Each call is bounded in time and raises a StoreError, as those of `Store`."""
+    """Each call is bounded in time and raises a StoreError, as those of `Store`. `by` is who asked, for the audit."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, by: str) -> None:
         self._database = store.database
         self._blobs = store.blobs
+        self._by = by
 
     async def last_id(self) -> int:
         """The id of the latest mail; 0 without any."""
@@ -131,7 +132,7 @@ class ReparseStore:
             limits = await self._database.row_limits(connection)
             # Content first, so that no mail's row is locked while large attachments are written.
             await self._blobs.put(connection, [blob for _, prepared in mails for blob in prepared.blobs[1:]])
-            return await _rewrite(connection, limits, mails)
+            return await _rewrite(connection, limits, mails, self._by)
 
         return await self._database.writing("writing mails anew", work, LANDING_SECONDS)
 
@@ -149,7 +150,7 @@ def _candidate(row: sa.RowMapping) -> Candidate:
 
 
 async def _rewrite(
-    connection: AsyncConnection, limits: RowLimits, mails: Sequence[tuple[Candidate, PreparedMail]]
+    connection: AsyncConnection, limits: RowLimits, mails: Sequence[tuple[Candidate, PreparedMail]], by: str
 ) -> list[Written]:
     ids = [mail.message_pk for mail, _ in mails]
     find = sa.select(*_STORED).where(message.c.id.in_(ids)).order_by(message.c.id).with_for_update()
@@ -172,7 +173,11 @@ async def _rewrite(
         elif not changes:
             written.append(Written.SAME)
             continue
-        await _update(connection, mail, row, changes, new.rest)
+        await _update(connection, mail, changes, new.rest)
+        if "status" in changes:
+            error = (row["last_error"] or "").split("\n", 1)[0][:300]
+            detail = {"by": by, "was": row["status"], "error": error}
+            await add_audit(connection, "operator", RELEASED, mail.key.mailbox, mail.message_pk, detail)
         written.append(Written.CHANGED)
     if moved:
         await connection.execute(sa.delete(attachment).where(attachment.c.message_pk.in_(moved)))
@@ -181,11 +186,7 @@ async def _rewrite(
 
 
 async def _update(
-    connection: AsyncConnection,
-    mail: Candidate,
-    row: sa.RowMapping,
-    changes: dict[str, Any],
-    pieces: dict[str, list[str]],
+    connection: AsyncConnection, mail: Candidate, changes: dict[str, Any], pieces: dict[str, list[str]]
 ) -> None:
     rest = {name: some for name, some in pieces.items() if name in changes}
     values = {name: value for name, value in changes.items() if name not in rest}
@@ -193,9 +194,6 @@ async def _update(
     await connection.execute(this.values(**values, updated_at=db_now()))
     if rest:
         await write_bodies(connection, mail.message_pk, MailRow({}, rest))
-    if "status" in changes:
-        detail = {"was": row["status"], "error": row["last_error"]}
-        await add_audit(connection, "operator", RELEASED, mail.key.mailbox, mail.message_pk, detail)
 
 
 def _new_row(mail: Candidate, prepared: PreparedMail, limits: RowLimits, row: sa.RowMapping) -> MailRow:

@@ -46,10 +46,14 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """All mails up to the id `position` are through. `holder` names who works on it; `failed_ids` are the first 100."""
+    """All mails up to the id `position` are through; `failed_ids` are the first hundred.
+
+    `holder` names the process that works on it, `by` the person who asked.
+    """
 
     audit_id: int
     holder: str
+    by: str
     version: str
     mailbox: str | None
     since: int
@@ -59,7 +63,7 @@ class Run:
     resumed: bool
 
 
-async def begin_run(database: Database, mailbox: str | None, since: int | None, version: str) -> Run:
+async def begin_run(database: Database, mailbox: str | None, since: int | None, version: str, by: str) -> Run:
     """A new run after the id `since`; with None the latest one of this mailbox (or of all) goes on if it was cut short.
 
     A run of another version is not gone on with: what it has parsed, it has parsed otherwise.
@@ -72,7 +76,7 @@ async def begin_run(database: Database, mailbox: str | None, since: int | None, 
             await connection.execute(sa.update(audit).where(audit.c.id == run.audit_id).values(detail=_detail(run)))
             return run
         begin = since or 0
-        run = Run(0, holder, version, mailbox, begin, begin, Tally(), (), resumed=False)
+        run = Run(0, holder, by, version, mailbox, begin, begin, Tally(), (), resumed=False)
         values = {"actor": "operator", "action": REPARSED, "mailbox": mailbox, "detail": _detail(run)}
         added = await connection.execute(sa.insert(audit).values(at=db_now(), **values))
         return replace(run, audit_id=added.lastrowid)
@@ -117,6 +121,7 @@ async def _unfinished(connection: AsyncConnection, mailbox: str | None, version:
 
 def _detail(run: Run, *, finished: bool = False) -> dict[str, Any]:
     return {
+        "by": run.by,
         "finished": finished,
         "version": run.version,
         "since": run.since,
@@ -134,6 +139,7 @@ def _run_of(audit_id: int, mailbox: str | None, detail: Mapping[str, Any], holde
     return Run(
         audit_id=audit_id,
         holder=holder,
+        by=detail["by"],
         version=detail["version"],
         mailbox=mailbox,
         since=detail["since"],

@@ -19,6 +19,7 @@ from ops_mail.core.mail import Listed, RawMail
 from ops_mail.mime.prepare import PrepareLimits, prepare
 from ops_mail.settings import load_settings
 from ops_mail.store import Guard, LandingBatch, open_store
+from ops_mail.store.blob_choice import keep_contents_in
 from ops_mail.store.reparse import DERIVED
 from ops_mail.store.reparse_run import Tally
 from tests.servers.tables import Tables
@@ -36,14 +37,15 @@ def no_limit(seconds: float) -> AbstractContextManager[None]:
 
 
 def land(
-    url: str, contents: Iterable[bytes], key: FolderKey = KEY, *, oversize: bool = False, first_uid: int = 1
+    url: str, contents: Iterable[bytes], key: FolderKey = KEY, *, oversize: bool = False, store_url: str = "db:"
 ) -> None:
     """Land mails; the tables are made if they are not there. `oversize` ones are known by these headers alone."""
-    asyncio.run(_land(url, list(contents), key, oversize, first_uid))
+    asyncio.run(_land(url, list(contents), key, oversize, store_url))
 
 
-async def _land(url: str, contents: Sequence[bytes], key: FolderKey, oversize: bool, first_uid: int) -> None:
+async def _land(url: str, contents: Sequence[bytes], key: FolderKey, oversize: bool, store_url: str) -> None:
     store = open_store(url, lease_seconds=LEASE_SECONDS)
+    keep_contents_in(store, store_url)
     try:
         await store.migrate()
         guard = Guard(store, "test:1:x", LEASE_SECONDS)
@@ -55,7 +57,7 @@ async def _land(url: str, contents: Sequence[bytes], key: FolderKey, oversize: b
                 with tempfile.TemporaryDirectory() as spool:
                     mails = [
                         prepare(_raw(uid, content, oversize=oversize), Path(spool), PrepareLimits(), no_limit)
-                        for uid, content in enumerate(contents[at : at + 200], first_uid + at)
+                        for uid, content in enumerate(contents[at : at + 200], 1 + at)
                     ]
                     last = mails[-1].listed.uid
                     await store.land(lease, LandingBatch(UidValidity(7), tuple(mails), last, DAY))
@@ -131,9 +133,10 @@ def start_reparse(url: str, folder: Path, *arguments: str, stderr: int = subproc
     )
 
 
-def reparse_here(url: str, since: int | None = None, mailbox: str | None = None) -> Tally:
+def reparse_here(url: str, since: int | None = None, mailbox: str | None = None, **more: str) -> Tally:
     """The same within the test's own process, which saves the seconds of a start."""
-    settings = load_settings({"OPS_MAIL_DATABASE_URL": url}, env_file=None, mailboxes_required=False)
+    given = {f"OPS_MAIL_{name}": value for name, value in {"DATABASE_URL": url, **more}.items()}
+    settings = load_settings(given, env_file=None, mailboxes_required=False)
     return asyncio.run(reparse_mails(settings, since, mailbox)).tally
 
 

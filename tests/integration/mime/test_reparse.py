@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import os
 import pty
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from ops_mail.cli.choosing import who
 from ops_mail.errors import OpsMailError
 from ops_mail.store import open_store
 from ops_mail.store.reparse_run import Tally
@@ -135,7 +137,12 @@ def test_a_quarantined_mail_that_parses_now_is_landed_and_the_others_stay(databa
         KEY.mailbox,
         rows[0]["id"],
     )
-    assert "a fault" in str(released["detail"])
+    detail = released["detail"]
+    assert (json.loads(detail) if isinstance(detail, str) else detail) == {
+        "by": who(),
+        "was": "quarantined",
+        "error": "a fault",
+    }
 
 
 def test_mails_without_bytes_are_skipped_and_lost_bytes_are_a_failure(database_url: str, tmp_path: Path) -> None:
@@ -187,56 +194,56 @@ def _good(url: str, wanted: list[dict[str, object]]) -> list[object]:
 
 
 def test_killed_in_the_middle_it_goes_on_where_it_was(database_url: str, tmp_path: Path) -> None:
-    land(database_url, [small(number) for number in range(600)])
+    land(database_url, [small(number) for number in range(400)])
     good = without(messages(database_url), "updated_at")
     ids = [row["id"] for row in good]
     spoil(database_url)
     tables = Tables(database_url)
     with start_reparse(database_url, tmp_path) as process:
-        while not (_position(tables) > ids[100]):
+        while not (_position(tables) > ids[60]):
             assert process.poll() is None, process.communicate()
         process.kill()
     stopped_at = _position(tables)
-    assert ids[100] < stopped_at < ids[-1]
+    assert ids[60] < stopped_at < ids[-1]
     spoil(database_url, f"id = {ids[0]}")  # were it to begin again, it would find this one
 
     code, out, err = reparse(database_url, tmp_path)
     assert code == 0
     assert err.startswith(f"going on after mail {stopped_at},")
-    assert out.startswith("parsed 600, ")
+    assert out.startswith("parsed 400, ")
     assert out.endswith("skipped 0, failed 0\n")
     assert _good(database_url, good) == ids[1:]
     assert len(audits(database_url, "reparsed")) == 1
     assert list(tmp_path.glob("ops-mail-spool-*")) == [], "what the killed one left is gone too"
 
-    assert reparse_here(database_url, since=0) == Tally(parsed=600, changed=1)
+    assert reparse_here(database_url, since=0) == Tally(parsed=400, changed=1)
     assert _good(database_url, good) == ids
     assert len(audits(database_url, "reparsed")) == 2
 
 
 def test_on_a_terminal_it_shows_how_far_it_is_and_ctrl_c_stops_it_in_order(tmp_path: Path) -> None:
     url = f"sqlite+aiosqlite:///{tmp_path}/ops-mail.db"
-    land(url, [small(number) for number in range(600)])
+    land(url, [small(number) for number in range(400)])
     spoil(url)
     tables = Tables(url)
     terminal, inside = pty.openpty()
     with start_reparse(url, tmp_path, stderr=inside) as process:
         os.close(inside)
         shown = b""
-        while _position(tables) < 100 or b" of 600 " not in shown:
+        while _position(tables) < 100 or b" of 400 " not in shown:
             shown += os.read(terminal, 65536)
         process.send_signal(signal.SIGINT)
         shown += _rest(terminal)
         out, _ = process.communicate()
     os.close(terminal)
     assert (process.returncode, out) == (1, "")
-    assert b"mail 0 of 600" in shown
+    assert b"mail 0 of 400" in shown
     assert b"\x1b[?25h" in shown, "the cursor is visible again"
     assert shown.endswith(b"stopped; the same command goes on where it was\r\n")
     assert b"Traceback" not in shown
     assert list(tmp_path.glob("ops-mail-spool-*")) == []
-    assert 100 <= _position(tables) < 600
-    assert reparse_here(url).parsed == 600
+    assert 100 <= _position(tables) < 400
+    assert reparse_here(url).parsed == 400
     assert len(audits(url, "reparsed")) == 1
 
 
@@ -253,6 +260,21 @@ def _rest(terminal: int) -> bytes:
 def _position(tables: Tables) -> int:
     expression = "JSON_EXTRACT(detail, '$.position')"
     return int(tables.value(f"SELECT {expression} FROM ops_mail_audit WHERE action = 'reparsed'") or 0)
+
+
+def test_contents_outside_of_the_database_are_read_and_written_too(tmp_path: Path) -> None:
+    url, place = f"sqlite+aiosqlite:///{tmp_path}/ops-mail.db", f"file://{tmp_path}/contents"
+    land(url, [small(1), large(os.urandom(2_000_000))], store_url=place)
+    assert Tables(url).count_of("ops_mail_blob_chunk") == 0
+    before, files = without(messages(url), "updated_at"), attachments(url)
+    spoil(url)
+    lost = files[0]["sha256"]
+    (kept,) = (tmp_path / "contents").rglob(f"{lost}*")
+    kept.unlink()
+    assert reparse_here(url, STORE_URL=place) == Tally(parsed=2, changed=2)
+    assert (without(messages(url), "updated_at"), attachments(url)) == (before, files)
+    assert kept.exists()
+    assert Tables(url).count_of("ops_mail_blob_chunk") == 0
 
 
 def test_a_row_that_a_handler_is_writing_is_waited_for(sql_server: SqlServer) -> None:

@@ -46,7 +46,7 @@ async def tools(
     spool = Spool(folder)
     await spool.open()
     try:
-        yield Tools(store.database, ReparseStore(store), pool, spool, told.append, lambda _run: None)
+        yield Tools(store.database, ReparseStore(store, "eve"), pool, spool, told.append, lambda _run: None)
     finally:
         await pool.close()
         await spool.close()
@@ -54,7 +54,7 @@ async def tools(
 
 
 async def whole_run(parts: Tools) -> Tally:
-    run = await begin_run(parts.database, None, None, "1")
+    run = await begin_run(parts.database, None, None, "1", "eve")
     return (await reparse(parts, run, await parts.store.last_id())).tally
 
 
@@ -114,7 +114,7 @@ class Removing(ReparseStore):
     """Retention removes a mail's content at the worst moment: when it is listed, or when it has been parsed."""
 
     def __init__(self, store: Store, url: str, moment: str) -> None:
-        super().__init__(store)
+        super().__init__(store, "eve")
         self._tables = Tables(url)
         self._moment = moment
 
@@ -159,20 +159,20 @@ def test_a_second_process_takes_a_run_over_and_the_first_one_stops(database_url:
 
     async def work() -> None:
         async with tools(database_url, tmp_path, []) as parts:
-            first = await begin_run(parts.database, None, None, "1")
-            other = await begin_run(parts.database, KEY.mailbox, None, "1")
+            first = await begin_run(parts.database, None, None, "1", "eve")
+            other = await begin_run(parts.database, KEY.mailbox, None, "1", "eve")
             assert not first.resumed
             assert not other.resumed, "a run over one mailbox is another run"
             await save_run(parts.database, first)
-            second = await begin_run(parts.database, None, None, "1")
+            second = await begin_run(parts.database, None, None, "1", "eve")
             assert second.resumed
             assert second.audit_id == first.audit_id
             with pytest.raises(TakenOver, match="another `ops-mail reparse`"):
                 await reparse(parts, first, await parts.store.last_id())
             await save_run(parts.database, other)
             assert (await reparse(parts, second, await parts.store.last_id())).tally == Tally(parsed=3)
-            assert not (await begin_run(parts.database, None, None, "1")).resumed, "it was finished"
-            assert not (await begin_run(parts.database, None, None, "2")).resumed, "of another version"
+            assert not (await begin_run(parts.database, None, None, "1", "eve")).resumed, "it was finished"
+            assert not (await begin_run(parts.database, None, None, "2", "eve")).resumed, "of another version"
 
     asyncio.run(work())
     assert len(audits(database_url, "reparsed")) == 4

@@ -44,7 +44,7 @@ def test_no_batch_has_more_bytes_than_are_held_at_once() -> None:
 
 
 def test_a_run_adds_its_batches_up_and_remembers_some_of_the_failures() -> None:
-    run = Run(1, "me", "1", None, 0, 0, Tally(), (), resumed=False)
+    run = Run(1, "me", "eve", "1", None, 0, 0, Tally(), (), resumed=False)
     run = after_batch(run, 50, Tally(parsed=48, changed=3, skipped=1, failed=1), (7,))
     run = after_batch(run, 400, Tally(parsed=1, failed=200), tuple(range(100, 300)))
     assert (run.position, run.tally) == (400, Tally(parsed=49, changed=3, skipped=1, failed=201))
