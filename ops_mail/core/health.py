@@ -31,6 +31,11 @@ class Pulse:
         self.doing = doing
         self._due_mono = self._clock() + within_seconds
 
+    def renew(self, within_seconds: float) -> None:
+        """A sign of life in the middle of what was promised: the time due may become later, never sooner."""
+        if self._due_mono is not None:
+            self._due_mono = max(self._due_mono, self._clock() + within_seconds)
+
     def rest(self) -> None:
         """This task has ended in order; nothing more is expected of it."""
         self._due_mono = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ops_mail.errors import Failure, ImapError
@@ -44,6 +44,7 @@ class Channel:
         self.address = address
         self.timeout_seconds = timeout_seconds
         self.lock = asyncio.Lock()
+        self.on_life: Callable[[], None] = lambda: None
         self._secrets: list[str] = []
 
     @property
@@ -76,9 +77,10 @@ class Channel:
             self.raise_if_failed()
             command = self.protocol.command(name, *args, prefix=prefix, answers=answers, collect=collect)
             self.protocol.reader.literal_limit = literal_limit
+            self.on_life()
             try:
                 async with asyncio.timeout(self.timeout_seconds) as limit:
-                    self.protocol.on_bytes = _Progress(limit, self.timeout_seconds)
+                    self.protocol.on_bytes = _Progress(limit, self.timeout_seconds, self.on_life)
                     await self.protocol.execute(command)
             except TimeoutError:
                 raise self.timed_out(what or f"{prefix} {name}" if prefix else what or name) from None
@@ -147,8 +149,9 @@ class Channel:
 class _Progress:
     """Renews a time limit while data flow."""
 
-    def __init__(self, limit: asyncio.Timeout, seconds: float) -> None:
+    def __init__(self, limit: asyncio.Timeout, seconds: float, on_life: Callable[[], None]) -> None:
         self._limit = limit
+        self._on_life = on_life
         self._seconds = seconds
         self._bytes = 0
         self._renewals = 0
@@ -162,5 +165,6 @@ class _Progress:
         if due is None or due - loop.time() > self._seconds / 2:
             return
         self._limit.reschedule(loop.time() + self._seconds)
+        self._on_life()
         self._bytes = 0
         self._renewals += 1

@@ -75,6 +75,13 @@ class ImapSession:
         """When the server's certificate ends, UTC; None without TLS."""
         return expiry(self._channel.protocol.transport.get_extra_info("peercert"))
 
+    def on_life(self, tell: Callable[[], None]) -> None:
+        """`tell` is called as each command begins, and while data flow: a command that lasts is not a stuck one.
+
+        From one call to the next it takes at most the command time limit, but in IDLE, which has a `beat` of its own.
+        """
+        self._channel.on_life = tell
+
     def clear_hint(self) -> None:
         """To be called before a sync: hints that come while it runs call for another one."""
         self._channel.protocol.clear_hint()
