@@ -16,13 +16,14 @@ from ops_mail.core.mail import Listed
 from ops_mail.imap.wire import Response, WireError
 
 MAX_UID = 2**32 - 1
+_MAX_NUMBER = 2**63 - 1  # RFC 9051's number64: what is larger counts a lie, and fits no column either
 UNKNOWN_DATE = datetime(1970, 1, 1, tzinfo=UTC)
 """Stands for an INTERNALDATE that the server did not give or that is no date."""
 
 _HEAD = re.compile(rb"\* (\d{1,10}) FETCH \(", re.IGNORECASE)
 _TOKEN = re.compile(
     rb' *(?:(?P<open>\()|(?P<close>\))|(?P<quoted>"(?:[^"\\]|\\.)*")|(?P<literal>~?\{\d+\+?\}$)'
-    rb'|(?P<atom>[^\s()"{\[]+(?:\[[^\]]*\](?:<\d+>)?)?))',
+    rb'|(?P<atom>[^\s()"{\[]+(?:\[[^\]]*\](?:<\d{1,10}>)?)?))',
 )
 _NO_VALUE = "a FETCH response with an attribute that has no value"
 _ESCAPED = re.compile(rb"\\(.)")
@@ -116,7 +117,10 @@ def internal_date(text: bytes) -> datetime:
 
 
 def _number(value: Value) -> int | None:
-    return int(value) if isinstance(value, bytes) and value.isdigit() and len(value) <= 20 else None
+    if not isinstance(value, bytes) or not value.isdigit() or len(value) > 20:
+        return None
+    number = int(value)
+    return number if number <= _MAX_NUMBER else None
 
 
 def _tokens(response: Response, start: int) -> Iterator[tuple[str, bytes | Dropped]]:

@@ -17,7 +17,7 @@ SIZE_TOLERANCE = 1024 * 1024
 """RFC822.SIZE is a hint: a mail may be this much larger than listed, or twice as large, before it is refused."""
 
 _BODY = "BODY[]"
-_PIECE = re.compile(r"BODY\[(?:HEADER)?\](?:<(\d+)>)?$")
+_PIECE = re.compile(r"BODY\[(?:HEADER)?\](?:<(\d{1,10})>)?$")
 
 
 async def fetch_small(channel: Channel, listed: Sequence[Listed]) -> dict[Uid, bytes]:
@@ -116,7 +116,7 @@ def _piece(channel: Channel, fetched: Fetched, offset: int, piece_bytes: int) ->
 
 
 def _size(value: Value) -> int | None:
-    return int(value) if isinstance(value, bytes) and value.isdigit() else None
+    return int(value) if isinstance(value, bytes) and value.isdigit() and len(value) <= 20 else None
 
 
 def _raise_for_no(channel: Channel, reply: Reply, what: str) -> None:

@@ -15,8 +15,8 @@ from ops_mail.imap.protocol import SELECTED
 from ops_mail.imap.wire import Response
 
 _FOLDERS_TOLD = 10
-_CODE = re.compile(rb"\* OK \[(UIDVALIDITY|UIDNEXT) (\d+)\]", re.IGNORECASE)
-_STATUS_ITEM = re.compile(rb"\b(UIDVALIDITY|MESSAGES) (\d+)", re.IGNORECASE)
+_CODE = re.compile(rb"\* OK \[(UIDVALIDITY|UIDNEXT) (\d{1,10})\]", re.IGNORECASE)
+_STATUS_ITEM = re.compile(rb"\b(UIDVALIDITY|MESSAGES) (\d{1,10})\b", re.IGNORECASE)
 _LISTED = re.compile(rb'\* LIST \([^)]*\) (?:"(?:\\?.)"|NIL) (?:"((?:[^"\\]|\\.)*)"|(\S+))$', re.IGNORECASE)
 
 

@@ -34,6 +34,9 @@ MAX_ANSWERS = 4
 MAX_COLLECTED_BYTES = 32 * 1024 * 1024
 """No command here asks for a fraction of it: a server that sends more lies about sizes, or does not stop."""
 
+_RESPONSE_BYTES = 200
+"""What Python adds to each response: without it a flood of short lines would take thirty times the limit."""
+
 # aioimaplib logs tokens at DEBUG (promise P11). A filter outlives later logging configuration, a level might not.
 _library_log = logging.getLogger("aioimaplib.aioimaplib")
 _library_log.addFilter(lambda _: False)
@@ -77,6 +80,7 @@ class SessionCommand(Command):  # type: ignore[misc]  # its base has no types
 
     def take(self, response: Response) -> None:
         """One more untagged response. Raises WireError when they become too many to keep."""
+        self.collected_bytes += _RESPONSE_BYTES
         self.collected_bytes += sum(map(len, response.texts)) + sum(map(len, filter(None, response.literals)))
         if self.collected_bytes > MAX_COLLECTED_BYTES:
             raise WireError("far more than it was asked for")
@@ -198,8 +202,10 @@ class SessionProtocol(IMAP4ClientProtocol):  # type: ignore[misc]  # its base ha
         if line[:5].upper() == b"* BYE" and not self.leaving:
             self.fail(Failure.BYE, line[5:].strip().decode("utf-8", "replace"))
             return
-        if self.view.note(line, self.loop.time()):
-            self.hinted.set()
+        if self.view.counts(line):  # nobody asks a command for them, and an EXPUNGE storm is a million lines
+            if self.view.note(line, self.loop.time()):
+                self.hinted.set()
+            return
         command = self._pending()
         if command is not None and command.collect:
             command.take(response)

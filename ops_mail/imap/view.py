@@ -24,6 +24,11 @@ class FolderView:
     selecting: bool = False
     idling: bool = False
 
+    @staticmethod
+    def counts(line: bytes) -> bool:
+        """Whether this untagged line is one that `note` follows."""
+        return _COUNT.match(line) is not None
+
     def note(self, line: bytes, now: float) -> bool:
         """Takes an untagged line; True when it hinted at new mail."""
         found = _COUNT.match(line)
