@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _PREFIX = "ops-mail-spool-"
@@ -26,8 +26,10 @@ def spool_root() -> Iterator[Path]:
 def _remove_orphans(directory: Path) -> None:
     for path in directory.glob(f"{_PREFIX}*"):
         pid = path.name.removeprefix(_PREFIX).split("-")[0]
-        if pid.isdigit() and not _alive(int(pid)) and path.stat().st_uid == os.getuid():
-            shutil.rmtree(path, ignore_errors=True)
+        # Another process that starts now may have removed it already: nothing here is a reason not to start.
+        with suppress(OSError, ValueError, OverflowError):  # the latter: a name that anybody may make up
+            if pid.isdigit() and not _alive(int(pid)) and path.stat().st_uid == os.getuid():
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _alive(pid: int) -> bool:

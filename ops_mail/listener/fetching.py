@@ -24,6 +24,8 @@ class Suspects:
 
     def __init__(self) -> None:
         self._records: dict[Uid, FetchRecord] = {}
+        self._row = 0
+        self._last: ImapError | None = None
 
     def __contains__(self, uid: object) -> bool:
         return uid in self._records
@@ -41,15 +43,25 @@ class Suspects:
 
     def blame(self, batch: Batch, plan: FetchPlan, error: ImapError) -> None:
         """The session broke while this batch was fetched under `plan`."""
+        self._row += plan is not FetchPlan.TOGETHER
+        self._last = None if plan is FetchPlan.TOGETHER else error
         for mail in batch.mails:
             self._records[mail.uid] = self._records.get(mail.uid, FetchRecord()).after(error.failure, plan)
+
+    def failures_in_a_row(self, error: Exception) -> int | None:
+        """How often fetching has failed since the server last handed out any content; None when `error` is not about
+        a suspect. A server that hands out nothing at all is so asked ever more slowly.
+        """
+        return self._row if error is self._last else None
 
     def forget(self) -> None:
         """The numbers mean other mails now."""
         self._records.clear()
 
-    def clear(self, batch: Batch) -> None:
-        """This batch has been fetched."""
+    def clear(self, batch: Batch, *, answered: bool) -> None:
+        """This batch is done with; `answered` when the server gave content for it."""
+        if answered:
+            self._row = 0
         for mail in batch.mails:
             self._records.pop(mail.uid, None)
 

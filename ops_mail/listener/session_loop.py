@@ -24,6 +24,7 @@ from ops_mail.store import Lease
 log = structlog.get_logger("ops_mail.listener")
 
 _LOGOUT_SECONDS = 1.0
+_MARGIN_SECONDS = 5.0
 
 
 class SessionLoop:
@@ -90,8 +91,10 @@ class SessionLoop:
         if self._tools.stop.is_set():  # closing went wrong: told, and neither a failure of the mailbox nor the cause
             log.warning("close_failed", error=str(error))
             return None
+        # A mail that cannot be fetched costs its own failures, not those of all such mails before it (promise P4).
+        failures = self._suspects.failures_in_a_row(error) or self._board.status.failures + 1
         delay_seconds = max(
-            self._options.backoff.delay_seconds(self._board.status.failures + 1, self._tools.random()),
+            self._options.backoff.delay_seconds(failures, self._tools.random()),
             provider_for(self._options.session.host, frozenset()).min_login_gap_seconds,
         )
         self._board.failed(_failure_of(error), str(error), delay_seconds)
@@ -101,6 +104,7 @@ class SessionLoop:
         limit = self._options.session.connect_timeout_seconds + 5 * self._options.session.command_timeout_seconds
         self._pulse.expect(limit, "connecting")
         session = await unless_stopped(open_session(self._options.session), self._tools.stop)
+        session.on_life(self._beat_command)
         self._tools.metrics.certificate(self._options.label, session.certificate_expires_at)
         self._board.fire(Event.LOGGED_IN)
         return session
@@ -177,6 +181,9 @@ class SessionLoop:
         await session.poll()
         self._board.fire(Event.ENDED)
         return None
+
+    def _beat_command(self) -> None:
+        self._pulse.renew(self._options.session.command_timeout_seconds + _MARGIN_SECONDS)
 
     def _beat_idle(self) -> None:
         self._pulse.expect(10, "idling")  # it beats every five seconds, also while it waits for `+` and for DONE's OK

@@ -35,7 +35,12 @@ class Spool:
     async def open(self) -> None:
         """Start with an empty folder."""
         await self.close()
-        self._path = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._root))
+        self._path = await asyncio.to_thread(self._make)
+
+    def _make(self) -> Path:
+        # What cleans up temporary folders may take the root itself from a process that runs for weeks.
+        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(dir=self._root))
 
     async def close(self) -> None:
         """Remove the folder and what is left in it."""

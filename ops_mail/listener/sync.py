@@ -132,7 +132,7 @@ class Syncer:
         prepared = await self._tools.parsers.prepare(raws, self._spool.path) if raws else []
         prepared += [_without_bytes(mail) for mail in hopeless]
         await self._land_or_isolate(prepared, batch.last_uid)
-        self._suspects.clear(batch)
+        self._suspects.clear(batch, answered=bool(raws))
         await self._spool.discard(raws, prepared)
 
     async def _land_or_isolate(self, mails: list[PreparedMail], advance_to: Uid) -> None:

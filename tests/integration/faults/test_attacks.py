@@ -1,0 +1,141 @@
+"""Servers that lie, stall, refuse single mails or flood: nothing is lost, delayed for long, or taken for dead."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from ops_mail.core.health import stuck_reasons
+from ops_mail.errors import Failure, ImapError
+from tests.faults.harness import running
+from tests.integration.imap.opening import options, selected
+from tests.servers.scripted import Peer, ReceivedCommand, ScriptedImap
+from tests.servers.tables import Tables
+
+
+def mail(number: int) -> bytes:
+    return b"Subject: %d\r\n\r\nbody %d\r\n" % (number, number)
+
+
+def settings(server: ScriptedImap, folder: Path, **more: object) -> dict[str, object]:
+    return {
+        "IMAP_HOST": "127.0.0.1",
+        "IMAP_PORT": server.port,
+        "IMAP_SECURITY": "plain",
+        "IMAP_USERNAME": "ops",
+        "IMAP_PASSWORD": "secret",
+        "DATABASE_URL": f"sqlite+aiosqlite:///{folder}/mail.db",
+        **more,
+    }
+
+
+def tables(folder: Path) -> Tables:
+    return Tables(f"sqlite+aiosqlite:///{folder}/mail.db")
+
+
+async def usual_fetch(peer: Peer, command: ReceivedCommand) -> None:
+    uid_set, _, items = command.arguments.partition(" ")
+    lines = [peer.server.fetch_line(uid, items) for uid in peer.server.chosen(uid_set)]
+    await peer.send(*lines, f"{command.tag} OK done".encode())
+
+
+@pytest.mark.parametrize("told", ["9223372036854775808", "9" * 20, "9" * 5001], ids=["2^63", "10^20", "10^5001"])
+async def test_a_size_that_fits_no_column_costs_no_mail(told: str, tmp_path: Path) -> None:
+    server = ScriptedImap({uid: mail(uid) for uid in (1, 2, 3)})
+
+    async def fetch(peer: Peer, command: ReceivedCommand) -> None:
+        uid_set, _, items = command.arguments.partition(" ")
+        lines = [peer.server.fetch_line(uid, items) for uid in peer.server.chosen(uid_set)]
+        lines = [
+            re.sub(rb"RFC822.SIZE \d+", b"RFC822.SIZE " + told.encode(), line) if b"UID 2 " in line else line
+            for line in lines
+        ]
+        await peer.send(*lines, f"{command.tag} OK done".encode())
+
+    server.on["UID FETCH"] = fetch
+    async with server, running(settings(server, tmp_path)) as app:
+        await app.until_state("idling")
+    rows = tables(tmp_path).rows("SELECT uid, subject, status FROM ops_mail_message ORDER BY uid")
+    assert [tuple(row.values()) for row in rows] == [(1, "1", "landed"), (2, "2", "landed"), (3, "3", "landed")]
+
+
+async def test_an_impossible_uid_validity_is_a_failure_with_a_reason_and_no_crash(tmp_path: Path) -> None:
+    server = ScriptedImap({1: mail(1)})
+    peers = server.peers
+
+    async def select(peer: Peer, command: ReceivedCommand) -> None:
+        await peer.send(b"* 1 EXISTS", b"* OK [UIDVALIDITY " + b"9" * 8000 + b"] x", f"{command.tag} OK x".encode())
+
+    server.on["SELECT"] = select
+    async with server, running(settings(server, tmp_path)) as app:
+        await app.until(lambda: len(peers) >= 3, "third attempt")
+        assert "no UIDVALIDITY" in (app.mailbox.last_error or "")
+        assert app.states.count("standby") == 0
+
+
+async def test_many_mails_that_the_server_refuses_do_not_hold_up_the_others_ever_longer(tmp_path: Path) -> None:
+    server = ScriptedImap({uid: mail(uid) for uid in range(1, 14)})
+    refused = range(2, 13, 2)
+
+    async def fetch(peer: Peer, command: ReceivedCommand) -> None:
+        uid_set, _, items = command.arguments.partition(" ")
+        if "BODY" in items and any(uid in refused for uid in peer.server.chosen(uid_set)):
+            await peer.no(command, "cannot build this message")
+        else:
+            await usual_fetch(peer, command)
+
+    server.on["UID FETCH"] = fetch
+    more = {"BACKOFF_INITIAL_SECONDS": "0.02", "BACKOFF_MAX_SECONDS": "300"}
+    async with server, running(settings(server, tmp_path), **more) as app:
+        # Six failures for each of six mails: 0.02 s doubled 36 times would be years.
+        await app.until_state("idling", seconds=20)
+    rows = tables(tmp_path).rows("SELECT uid, status FROM ops_mail_message ORDER BY uid")
+    assert [row["uid"] for row in rows] == list(range(1, 14))
+    assert [row["uid"] for row in rows if row["status"] == "quarantined"] == list(refused)
+
+
+async def test_a_command_that_lasts_because_the_line_is_slow_is_not_a_stuck_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops_mail.supervisor.supervisor.stuck_reasons", partial(stuck_reasons, slack_seconds=0.5))
+    monkeypatch.setattr("ops_mail.listener.sync._MARGIN_SECONDS", 0.2)
+    monkeypatch.setattr("ops_mail.listener.session_loop._MARGIN_SECONDS", 0.2, raising=False)
+    content = mail(1) + b"x" * 60_000
+    server = ScriptedImap({1: content})
+
+    async def fetch(peer: Peer, command: ReceivedCommand) -> None:
+        _, _, items = command.arguments.partition(" ")
+        if "BODY" not in items:
+            await usual_fetch(peer, command)
+            return
+        answer = peer.server.fetch_line(1, items) + f"\r\n{command.tag} OK done\r\n".encode()
+        for start in range(0, len(answer), 8000):
+            await peer.send_raw(answer[start : start + 8000])
+            await asyncio.sleep(0.5)
+
+    server.on["UID FETCH"] = fetch
+    verdicts: list[int] = []
+    async with server, running(settings(server, tmp_path), COMMAND_TIMEOUT_SECONDS="1") as app:
+        while app.mailbox.state.value != "idling":
+            verdicts.append((await app.get("/healthz"))[0])
+            await asyncio.sleep(0.1)
+        assert len(app.landed) == 1
+    assert set(verdicts) == {200}
+
+
+async def test_a_flood_of_short_lines_ends_the_session_before_it_fills_the_memory() -> None:
+    server = ScriptedImap({1: mail(1)})
+
+    async def fetch(peer: Peer, command: ReceivedCommand) -> None:
+        while True:
+            await peer.send_raw(b"* OK\r\n" * 8000)
+
+    server.on["UID FETCH"] = fetch
+    async with server, selected(options(server)) as session:
+        with pytest.raises(ImapError) as caught:
+            await session.highest_uid()
+    assert caught.value.failure is Failure.PROTOCOL
