@@ -38,6 +38,7 @@ class StopSwitch:
         """The end came in order: give the signals back and disarm."""
         if self._timer is not None:
             self._timer.cancel()
+            return  # a signal repeated while the interpreter ends must not turn exit code 0 into death by signal
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
