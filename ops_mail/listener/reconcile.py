@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
 
 from ops_mail.core.ids import FolderKey, Uid, UidValidity
+from ops_mail.core.mail import Listed
 from ops_mail.core.numbering import Anchor, Found, Known, Numbering, anchor_uid, judge_numbering
 from ops_mail.errors import Fenced
-from ops_mail.imap import ImapSession, SelectedFolder
+from ops_mail.imap import UNKNOWN_DATE, ImapSession, Refused, SelectedFolder
 from ops_mail.listener.tools import ListenerOptions
 from ops_mail.store import CursorState, Lease, Store
+from ops_mail.store.model import Anchor as Row
 
 log = structlog.get_logger("ops_mail.listener")
+
+_SMALL_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,25 @@ async def _anchor(store: Store, session: ImapSession, key: FolderKey, known: Kno
         return Anchor(None, None)
     ours = await store.anchor(key, found.uid_validity, uid)
     theirs = (await session.list_uids([uid])).get(uid)
-    return Anchor(ours.received_at if ours else None, theirs.internal_date if theirs else None)
+    if ours is None or theirs is None or UNKNOWN_DATE in (ours.received_at, theirs.internal_date):
+        return Anchor(None, None)
+    if ours.received_at != theirs.internal_date and await _is_same_mail(session, ours, theirs):
+        # Servers are known whose dates wander (made up when the mail has none, shifted by a new time zone). The very
+        # same mail at the very same UID weighs more: to read all anew would land every mail a second time.
+        log.warning("internal_date_wanders", uid=uid, before=str(ours.received_at), now=str(theirs.internal_date))
+        return Anchor(None, None)
+    return Anchor(ours.received_at, theirs.internal_date)
+
+
+async def _is_same_mail(session: ImapSession, ours: Row, theirs: Listed) -> bool:
+    """By size and content; for a large mail the size says enough. Raises ImapError when the session breaks."""
+    if ours.size_bytes != theirs.size_bytes or theirs.size_bytes > _SMALL_BYTES:
+        return ours.size_bytes == theirs.size_bytes
+    try:
+        content = (await session.fetch_small([theirs])).get(theirs.uid)
+    except Refused:
+        return False
+    return content is not None and hashlib.sha256(content).hexdigest() == ours.raw_sha256
 
 
 async def _settle(

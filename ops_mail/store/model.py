@@ -93,6 +93,7 @@ class Anchor:
 
     received_at: datetime | None
     size_bytes: int
+    raw_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

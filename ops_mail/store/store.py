@@ -144,12 +144,12 @@ class Store:
 
     async def anchor(self, key: FolderKey, uid_validity: UidValidity, uid: Uid) -> Anchor | None:
         """What the row at that UID says of its mail; None without such a row."""
-        find = sa.select(message.c.received_at, message.c.size_bytes).where(
+        find = sa.select(message.c.received_at, message.c.size_bytes, message.c.raw_sha256).where(
             *_numbered(key, uid_validity), message.c.uid == uid
         )
         async with self.database.reading("reading a row") as connection:
             row = (await connection.execute(find)).one_or_none()
-        return None if row is None else Anchor(row.received_at, row.size_bytes)
+        return None if row is None else Anchor(row.received_at, row.size_bytes, row.raw_sha256)
 
     async def known_uids(self, key: FolderKey, uid_validity: UidValidity, low: Uid, high: Uid) -> frozenset[Uid]:
         """The UIDs from `low` to `high` that have rows. Raises ValueError for a range of more than 100,000."""
