@@ -21,11 +21,15 @@ from ops_mail.listener.fetching import Suspects, fetch
 from ops_mail.listener.reconcile import Position
 from ops_mail.listener.spool import Spool
 from ops_mail.listener.tools import Landed, ListenerOptions, ListenerTools
+from ops_mail.listener.waiting import sleep_or_stop
 from ops_mail.store import LANDING_SECONDS, LandingBatch, Lease
 
 log = structlog.get_logger("ops_mail.listener")
 
 _MARGIN_SECONDS = 5.0
+_VAIN_HINTS = 5
+"""So many hints in a row may turn out to be about nothing, for one because another client took the mail away."""
+_LONGEST_PAUSE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ class Syncer:
         self._after_landing = AfterLandingActions(tools, options)
         self._hint_at: float | None = None
         self._new_rows = 0
+        self._vain_hints = 0
 
     @property
     def scope(self) -> Scope:
@@ -80,6 +85,7 @@ class Syncer:
         found, hinted = 0, False
         await self._act()  # what an earlier session committed and could not act on any more
         while True:
+            await self._pause_after_vain_hints()
             self._hint_at = self._session.hint_at
             hinted = hinted or self._hint_at is not None
             self._session.clear_hint()
@@ -90,8 +96,15 @@ class Syncer:
             await self._process(listing.entries, listing.remaining_estimate)
             if self._tools.stop.is_set():
                 return SyncResult(found, hinted, drained=False)
-            if listing.complete and self._session.hint_at is None:
+            self._vain_hints = 0 if listing.entries or self._hint_at is None else self._vain_hints + 1
+            if listing.complete and (self._session.hint_at is None or self._vain_hints > _VAIN_HINTS):
                 return SyncResult(found, hinted, drained=True)
+
+    async def _pause_after_vain_hints(self) -> None:
+        """Some servers announce mail with every answer: without a pause each listing would call for another one."""
+        if self._vain_hints > _VAIN_HINTS:
+            seconds = min(_LONGEST_PAUSE_SECONDS, 0.1 * 2 ** min(self._vain_hints - _VAIN_HINTS, 16))
+            await sleep_or_stop(seconds, self._tools.stop, self._beat_fetch)
 
     async def land_missing(self, mails: Sequence[Listed]) -> int:
         """Land mails from before the cursor; how many rows were new. Raises ImapError, StoreError or OSError."""

@@ -139,3 +139,55 @@ async def test_a_flood_of_short_lines_ends_the_session_before_it_fills_the_memor
         with pytest.raises(ImapError) as caught:
             await session.highest_uid()
     assert caught.value.failure is Failure.PROTOCOL
+
+
+async def relisted(peer: Peer, command: ReceivedCommand, date: bytes) -> None:
+    """The usual answer with another INTERNALDATE item, or none."""
+    uid_set, _, items = command.arguments.partition(" ")
+    lines = [peer.server.fetch_line(uid, items) for uid in peer.server.chosen(uid_set)]
+    await peer.send(*(re.sub(rb' INTERNALDATE "[^"]*"', date, line) for line in lines), f"{command.tag} OK x".encode())
+
+
+@pytest.mark.parametrize("second", [b' INTERNALDATE "08-Feb-2024 10:20:30 +0800"', b' INTERNALDATE "rubbish"', b""])
+async def test_dates_that_wander_between_sessions_land_no_mail_twice(second: bytes, tmp_path: Path) -> None:
+    server = ScriptedImap({uid: mail(uid) for uid in (1, 2, 3)})
+    async with server:
+        async with running(settings(server, tmp_path)) as app:
+            await app.until_state("idling")
+        server.on["UID FETCH"] = partial(relisted, date=second)
+        async with running(settings(server, tmp_path)) as app:
+            await app.until_state("idling")
+            server.add(4, mail(4))
+            await app.until(lambda: len(app.landed) == 1, "new mail")
+    rows = tables(tmp_path).rows("SELECT uid_validity, uid FROM ops_mail_message ORDER BY id")
+    assert [tuple(row.values()) for row in rows] == [(7, 1), (7, 2), (7, 3), (7, 4)]
+
+
+async def test_other_mails_at_the_same_uids_with_other_dates_are_still_noticed(tmp_path: Path) -> None:
+    server = ScriptedImap({uid: mail(uid) for uid in (1, 2, 3)})
+    async with server:
+        async with running(settings(server, tmp_path)) as app:
+            await app.until_state("idling")
+        server.mails = {uid: mail(uid + 5) for uid in (1, 2, 3)}
+        server.on["UID FETCH"] = partial(relisted, date=b' INTERNALDATE "08-Feb-2024 10:20:30 +0800"')
+        async with running(settings(server, tmp_path)) as app:
+            await app.until_state("idling")
+    assert sorted(tables(tmp_path).value("SELECT json_group_array(subject) FROM ops_mail_message")) == sorted(
+        '["1","2","3","6","7","8"]'
+    )
+
+
+async def test_a_server_that_announces_mail_in_every_answer_is_not_asked_without_a_pause(tmp_path: Path) -> None:
+    server = ScriptedImap({uid: mail(uid) for uid in (1, 2, 3)})
+
+    async def fetch(peer: Peer, command: ReceivedCommand) -> None:
+        await peer.send(b"* 0 RECENT", b"* 1 RECENT")
+        await usual_fetch(peer, command)
+
+    server.on["UID FETCH"] = fetch
+    async with server, running(settings(server, tmp_path)) as app:
+        await app.until(lambda: app.mailbox.last_sync_at is not None, "sync that counts as drained")
+        server.mails[4] = mail(4)
+        await app.until(lambda: len(app.landed) == 4, "new mail")
+        await asyncio.sleep(2)
+        assert len(server.received) < 60  # hundreds in each second otherwise
