@@ -112,8 +112,8 @@ def test_a_slow_handler_takes_what_it_can_start_and_a_fast_one_keeps_a_stock() -
 
 
 def test_the_average_follows() -> None:
+    assert Average().value is None
     average = Average()
-    assert average.value is None
     for _ in range(30):
         average.add(1.0)
     for _ in range(30):
