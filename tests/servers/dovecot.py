@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import getpass
 import grp
@@ -131,7 +132,8 @@ class Dovecot:
     def stop(self) -> None:
         """Ends it and removes its folder."""
         self._end(signal.SIGKILL)  # a second faster than SIGTERM, and nothing of it is kept
-        shutil.rmtree(self.root, ignore_errors=True)
+        if self.root != Path():  # never started: that is the current folder
+            shutil.rmtree(self.root, ignore_errors=True)
 
     def kill(self) -> None:
         """Ends it at once, connections and all, as a crash would; `restart` brings it back with its mails."""
@@ -139,10 +141,13 @@ class Dovecot:
 
     def restart(self) -> None:
         """Ends it if it runs and starts it again on the same ports, with the same mails."""
-        self._end(signal.SIGKILL)
-        self._launch()
-        if not self._wait_for_greeting():
-            raise RuntimeError(f"Dovecot did not start again:\n{self.log()}")
+        for _ in range(START_ATTEMPTS):
+            self._end(signal.SIGKILL)
+            self._launch()
+            if self._wait_for_greeting():
+                return
+            time.sleep(1)  # meanwhile somebody's outgoing connection may have been given the port
+        raise RuntimeError(f"Dovecot did not start again:\n{self.log()[-4000:]}")
 
     def __enter__(self) -> Self:
         self.start()
@@ -406,6 +411,8 @@ def _free_ports(count: int) -> list[int]:
 
 def _kill_group(pid: int) -> None:
     """Dovecot's processes, each by its number: the master started them, most of them in its process group."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGSTOP)  # it starts no further child while they are counted
     children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
     for child in (pid, *map(int, children.stdout.split())):
         try:
