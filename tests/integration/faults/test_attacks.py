@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from ops_mail.app.spool_root import spool_root
 from ops_mail.core.health import stuck_reasons
 from ops_mail.errors import Failure, ImapError
+from ops_mail.listener.spool import Spool
 from tests.faults.harness import running
 from tests.integration.imap.opening import options, selected
+from tests.servers.product import OpsMail
 from tests.servers.scripted import Peer, ReceivedCommand, ScriptedImap
 from tests.servers.tables import Tables
 
@@ -191,3 +200,50 @@ async def test_a_server_that_announces_mail_in_every_answer_is_not_asked_without
         await app.until(lambda: len(app.landed) == 4, "new mail")
         await asyncio.sleep(2)
         assert len(server.received) < 60  # hundreds in each second otherwise
+
+
+def test_a_stop_while_the_program_still_loads_ends_with_exit_code_0(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPS_MAIL_")}
+    environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[3])
+    command = [sys.executable, "-X", "importtime", "-m", "ops_mail"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.rstrip().endswith("click.core"):
+                break
+        process.terminate()
+        rest = process.stderr.read()
+        assert (process.wait(20), "Traceback" in rest) == (0, False)
+
+
+def test_signals_repeated_until_the_very_end_do_not_change_the_exit_code(tmp_path: Path) -> None:
+    product = OpsMail(tmp_path, {"ENABLED": "false"}).start()
+    try:
+        while product.process.poll() is None:
+            product.signal(signal.SIGTERM)
+            product.signal(signal.SIGINT)
+            time.sleep(0.001)
+        assert product.process.returncode == 0, product.explain()
+    finally:
+        product.close()
+
+
+async def test_a_spool_folder_that_was_cleaned_away_comes_back(tmp_path: Path) -> None:
+    root = tmp_path / "spool"
+    root.mkdir()
+    spool = Spool(root)
+    await spool.open()
+    shutil.rmtree(root)
+    await spool.open()
+    assert spool.path.is_dir()
+    await spool.close()
+
+
+def test_a_folder_with_a_made_up_name_does_not_keep_the_process_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / f"ops-mail-spool-{'9' * 30}-x").mkdir()
+    (tmp_path / "ops-mail-spool-\u00b2-x").mkdir()
+    with spool_root() as path:
+        assert path.is_dir()
