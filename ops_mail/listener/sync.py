@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import structlog
 
-from ops_mail.core.batching import Batch, plan_batches
+from ops_mail.core.batching import Batch, BatchKind, plan_batches
 from ops_mail.core.health import Pulse
 from ops_mail.core.ids import Uid
-from ops_mail.core.mail import Listed, MessageStatus, ParsedMail, PreparedMail
+from ops_mail.core.mail import Listed, MessageStatus, ParsedMail, PreparedMail, RawMail
+from ops_mail.core.poison import FetchPlan
 from ops_mail.errors import ImapError, StoreRefused
 from ops_mail.imap import ImapSession, Refused
 from ops_mail.listener.after_landing import AfterLandingActions
@@ -115,6 +116,25 @@ class Syncer:
             await self._process_batch(batch)
         return self._new_rows - before
 
+    async def complete(self, mails: Sequence[Listed]) -> int:
+        """Land the content of mails whose rows lack it; how many had it now. Raises ImapError, StoreError, OSError."""
+        before = self._new_rows
+        for mail in sorted(mails, key=lambda mail: mail.uid):
+            if self._tools.stop.is_set():
+                break
+            batch = Batch(BatchKind.LARGE, (mail,))
+            try:
+                raws, _ = await fetch(
+                    self._session, batch, FetchPlan.ALONE, self._options.limits, self._spool, self._beat_fetch
+                )
+            except Refused as error:
+                log.info("still_refused", uid=mail.uid, error=str(error))
+                continue
+            whole = [raw for raw in raws if not raw.oversize]
+            if whole:
+                await self._prepare_and_land(whole, [], mail.uid, completes=True)
+        return self._new_rows - before
+
     async def _process(self, entries: Sequence[Listed], behind_these: int) -> None:
         wanted = [mail for mail in entries if self._earliest is None or mail.internal_date >= self._earliest]
         left = len(wanted) + behind_these
@@ -141,11 +161,19 @@ class Syncer:
                     await self._process_batch(Batch(batch.kind, (mail,)))
                 return
             raise
-        self._pulse.expect(self._tools.parsers.limit_seconds(len(raws)), f"parsing up to uid {batch.last_uid}")
+        await self._prepare_and_land(raws, hopeless, batch.last_uid)
+        self._suspects.clear(batch, answered=bool(raws))
+
+    async def _prepare_and_land(
+        self, raws: list[RawMail], hopeless: list[Listed], last_uid: Uid, *, completes: bool = False
+    ) -> None:
+        self._pulse.expect(self._tools.parsers.limit_seconds(len(raws)), f"parsing up to uid {last_uid}")
         prepared = await self._tools.parsers.prepare(raws, self._spool.path) if raws else []
         prepared += [_without_bytes(mail) for mail in hopeless]
-        await self._land_or_isolate(prepared, batch.last_uid)
-        self._suspects.clear(batch, answered=bool(raws))
+        if completes:
+            await self._land(prepared, last_uid, completes=True)
+        else:
+            await self._land_or_isolate(prepared, last_uid)
         await self._spool.discard(raws, prepared)
 
     async def _land_or_isolate(self, mails: list[PreparedMail], advance_to: Uid) -> None:
@@ -169,12 +197,17 @@ class Syncer:
             log.error("mail_refused", uid=mail.listed.uid, error=str(error))
             await self._land([_bare(mail, str(error))], mail.listed.uid)
 
-    async def _land(self, mails: list[PreparedMail], advance_to: Uid) -> None:
+    async def _land(self, mails: list[PreparedMail], advance_to: Uid, *, completes: bool = False) -> None:
         now = self._tools.clock.now()
         advance_to = max(advance_to, self.last_uid)  # what was missing lies before the cursor
         self._pulse.expect(LANDING_SECONDS + _MARGIN_SECONDS, f"landing up to uid {advance_to}")
         batch = LandingBatch(
-            self._uid_validity, tuple(mails), advance_to, now, action_due=self._after_landing.configured
+            self._uid_validity,
+            tuple(mails),
+            advance_to,
+            now,
+            action_due=self._after_landing.configured,
+            completes=completes,
         )
         result = await self._tools.store.land(self._lease, batch)
         self.last_uid = advance_to

@@ -14,6 +14,9 @@ from ops_mail.listener.tools import ListenerOptions, ListenerTools
 
 log = structlog.get_logger("ops_mail.listener")
 
+_FETCHED_AGAIN = 200
+"""How many mails without content are asked for again in one verification, those that wait longest first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -33,7 +36,9 @@ class Verifier:
         self._key = options.key
         self._label = options.label
         self._interval_seconds = options.verify_interval_seconds
+        self._max_message_bytes = options.limits.max_message_bytes
         self._next_mono: float | None = None
+        self._fetched_again_mono: float | None = None
 
     @property
     def due(self) -> bool:
@@ -44,6 +49,7 @@ class Verifier:
 
     async def run(self, session: ImapSession, syncer: Syncer, scope: Scope) -> None:
         """Compare, land what is missing, tell. Raises ImapError, StoreError; then it stays due."""
+        await self._fetch_again(session, syncer, scope)
         verdict = await self._compare_and_recover(session, syncer, scope)
         if verdict is None:
             return
@@ -57,6 +63,19 @@ class Verifier:
             recovered=verdict.recovered,
             extra=verdict.extra,
         )
+
+    async def _fetch_again(self, session: ImapSession, syncer: Syncer, scope: Scope) -> None:
+        """Ask once more for what the server once did not give: its fault may have been a passing one (promise P4)."""
+        now = self._tools.clock.boot()
+        if self._fetched_again_mono is not None and now < self._fetched_again_mono + self._interval_seconds:
+            return
+        self._fetched_again_mono = now  # before the attempt: a mail that breaks the session breaks but one an interval
+        uids = await self._tools.store.incomplete_uids(
+            self._key, scope.uid_validity, self._max_message_bytes, _FETCHED_AGAIN
+        )
+        if uids and (mails := await session.list_uids(uids)):
+            completed = await syncer.complete(list(mails.values()))
+            log.info("fetched_again", mails=len(mails), completed=completed)
 
     async def _compare_and_recover(self, session: ImapSession, syncer: Syncer, scope: Scope) -> Verdict | None:
         on_server = missing = extra = recovered = 0

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ops_mail.core.ids import FolderKey, Uid, UidValidity
-from ops_mail.core.mail import PreparedMail
+from ops_mail.core.mail import MessageStatus, PreparedMail
 from ops_mail.errors import StoreUnavailable
 from ops_mail.store.blobs import BlobStore
 from ops_mail.store.columns import db_now
@@ -49,10 +49,50 @@ async def land(
     if new:
         await blobs.put(connection, [blob for mail in new for blob in mail.blobs])
         await _insert(connection, key, batch, new, limits, now)
+    completed: frozenset[Uid] = frozenset()
+    if batch.completes:
+        whole = [mail for mail in batch.mails if mail.listed.uid in known and mail.raw_sha256 is not None]
+        completed = await _complete(connection, blobs, key, batch, whole, limits, now)
     await give_new_keys(connection, key, uid_validity, old_rows, now)
     await _advance(connection, lease, batch)
-    new_uids = frozenset(mail.listed.uid for mail in new)
-    return LandingResult(landed=len(new), rekeyed=len(old_rows), duplicates=len(known), new_uids=new_uids)
+    new_uids = frozenset(mail.listed.uid for mail in new) | completed
+    return LandingResult(
+        landed=len(new_uids), rekeyed=len(old_rows), duplicates=len(known) - len(completed), new_uids=new_uids
+    )
+
+
+def incomplete() -> sa.ColumnElement[bool]:
+    """A row that nobody has acted on and that lacks content which the server may still give."""
+    unfetched = sa.and_(message.c.status == MessageStatus.QUARANTINED.value, message.c.raw_sha256.is_(None))
+    return sa.or_(unfetched, message.c.status == MessageStatus.OVERSIZE.value)
+
+
+async def _complete(
+    connection: AsyncConnection,
+    blobs: BlobStore,
+    key: FolderKey,
+    batch: LandingBatch,
+    mails: Sequence[PreparedMail],
+    limits: RowLimits,
+    now: datetime,
+) -> frozenset[Uid]:
+    """Fills the rows of mails that the server did not give at first; which of them were filled now."""
+    await blobs.put(connection, [blob for mail in mails for blob in mail.blobs])
+    filled: dict[Uid, MailRow] = {}
+    for mail in mails:
+        row = mail_row(key, batch.uid_validity, mail, limits, now, action_due=batch.action_due)
+        change = sa.update(message).where(
+            message.c.mailbox == key.mailbox,
+            message.c.folder == key.folder,
+            message.c.uid_validity == batch.uid_validity,
+            message.c.uid == mail.listed.uid,
+            incomplete(),
+        )
+        if (await connection.execute(change.values(**row.values))).rowcount:
+            filled[mail.listed.uid] = row
+    done = [mail for mail in mails if mail.listed.uid in filled]
+    await _insert_parts(connection, key, batch.uid_validity, done, list(filled.values()))
+    return frozenset(filled)
 
 
 async def _known(
@@ -80,6 +120,17 @@ async def _insert(
     uid_validity, action_due = batch.uid_validity, batch.action_due
     rows = [mail_row(key, uid_validity, mail, limits, now, action_due=action_due) for mail in mails]
     await insert_many(connection, message, [row.values for row in rows], _size)
+    await _insert_parts(connection, key, uid_validity, mails, rows)
+
+
+async def _insert_parts(
+    connection: AsyncConnection,
+    key: FolderKey,
+    uid_validity: UidValidity,
+    mails: Sequence[PreparedMail],
+    rows: Sequence[MailRow],
+) -> None:
+    """What does not fit into the rows themselves: attachments, and the rest of long bodies."""
     tails = {row.values["uid"]: row for row in rows if row.rest}
     attached = {mail.listed.uid: mail.attachments for mail in mails if mail.attachments}
     if not tails and not attached:

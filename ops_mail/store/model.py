@@ -64,7 +64,8 @@ class CursorReport:
 class LandingBatch:
     """Mails of one folder in ascending UID order; `advance_to` ≥ the last one's UID is the cursor's new place.
 
-    `action_due`: an after-action on the server is to follow for each of them.
+    `action_due`: an after-action on the server is to follow for each of them. `completes`: those whose rows are there
+    without content (the server once refused it) fill them; they count as new then.
     """
 
     uid_validity: UidValidity
@@ -72,6 +73,7 @@ class LandingBatch:
     advance_to: Uid
     synced_at: datetime
     action_due: bool = False
+    completes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,17 @@ class Store:
         async with self.database.reading("reading UIDs") as connection:
             return frozenset((await connection.execute(find)).scalars())
 
+    async def incomplete_uids(self, key: FolderKey, uid_validity: UidValidity, max_bytes: int, limit: int) -> list[Uid]:
+        """UIDs of rows without the content that the server did not give; none whose size is over `max_bytes`."""
+        find = (
+            sa.select(message.c.uid)
+            .where(*_numbered(key, uid_validity), landing.incomplete(), message.c.size_bytes <= max_bytes)
+            .order_by(message.c.updated_at)
+            .limit(limit)
+        )
+        async with self.database.reading("reading rows without content") as connection:
+            return [Uid(uid) for uid in (await connection.execute(find)).scalars()]
+
     async def rekeyed(self, key: FolderKey, uid_validity: UidValidity) -> int:
         """How many mails of this numbering had landed under an older one, and kept their rows."""
         async with self.database.reading("reading the audit trail") as connection:

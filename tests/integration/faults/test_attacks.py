@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import re
 import shutil
@@ -247,3 +248,40 @@ def test_a_folder_with_a_made_up_name_does_not_keep_the_process_from_starting(
     (tmp_path / "ops-mail-spool-\u00b2-x").mkdir()
     with spool_root() as path:
         assert path.is_dir()
+
+
+@pytest.mark.parametrize("header", [True, False], ids=["header given", "nothing given"])
+async def test_what_the_server_refused_for_a_while_is_fetched_again_later(
+    header: bool, database_url: str, tmp_path: Path
+) -> None:
+    content = b"Subject: 2\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\n\r\ntext\r\n--x\r\n"
+    content += b"Content-Disposition: attachment; filename=a.bin\r\n\r\ndata\r\n--x--\r\n"
+    server = ScriptedImap({1: mail(1), 2: content, 3: mail(3)})
+    in_trouble = True
+
+    async def fetch(peer: Peer, command: ReceivedCommand) -> None:
+        refused = "HEADER" not in command.arguments or not header
+        if (
+            in_trouble
+            and "BODY" in command.arguments
+            and refused
+            and 2 in peer.server.chosen(command.arguments.split()[0])
+        ):
+            await peer.no(command, "[SERVERBUG] internal error")
+        else:
+            await usual_fetch(peer, command)
+
+    server.on["UID FETCH"] = fetch
+    more = {"BACKOFF_INITIAL_SECONDS": "0.02", "IDLE_SECONDS": "1", "VERIFY_INTERVAL_SECONDS": "1"}
+    async with server, running(settings(server, tmp_path, DATABASE_URL=database_url), **more) as app:
+        await app.until(lambda: len(app.landed) == 3, "three rows")
+        before = Tables(database_url).rows("SELECT id, uid, status FROM ops_mail_message ORDER BY uid")
+        in_trouble = False
+        await app.until(lambda: len(app.landed) == 4, "second landing of the mail")
+    after = Tables(database_url).rows("SELECT id, uid, status FROM ops_mail_message ORDER BY uid")
+    assert [row["status"] for row in before] == ["landed", "oversize" if header else "quarantined", "landed"]
+    assert after == [row | {"status": "landed"} for row in before]
+    assert Tables(database_url).hashes()[hashlib.sha256(content).hexdigest()] == 1
+    assert Tables(database_url).rows("SELECT filename, message_pk FROM ops_mail_attachment") == [
+        {"filename": "a.bin", "message_pk": before[1]["id"]}
+    ]
