@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
+import sqlalchemy.exc as sa_exc
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ops_mail.core.mail import MessageStatus
 from ops_mail.core.outcome import AttemptOutcome, EndKind, Verdict, decide
 from ops_mail.core.textfit import cut_bytes, dump_json, fit
+from ops_mail.errors import StoreRefused
 from ops_mail.store.audit import add_audit
 from ops_mail.store.claims import Claim
 from ops_mail.store.columns import db_now
+from ops_mail.store.edge import first_line, is_contention, is_environment
 from ops_mail.store.rows import ERROR_CHARS, TEXT_BYTES
 from ops_mail.store.schema import attempt, message
 
@@ -98,12 +101,22 @@ async def write_one(connection: AsyncConnection, end: Ended) -> bool:
         return await _written_before(connection, end)
     if verdict.status is MessageStatus.DONE:
         for write in end.writes:
-            await connection.execute(sa.text(write.sql), dict(write.parameters))
+            await _write_for_handler(connection, write)
     await _close_attempt(connection, claim.message_pk, verdict.outcome, end.error, end.result)
     if verdict.status is MessageStatus.DEAD:
         detail = {"attempts": claim.attempt_no, "outcome": verdict.outcome.value, "error": _first_line(end.error)}
         await add_audit(connection, "system", DEAD, claim.mailbox, claim.message_pk, detail)
     return True
+
+
+async def _write_for_handler(connection: AsyncConnection, write: Write) -> None:
+    """One statement of a handler's own. What is wrong with it is its author's fault, never the database's absence."""
+    try:
+        await connection.execute(sa.text(write.sql), dict(write.parameters))
+    except sa_exc.DBAPIError as error:
+        if is_contention(error) or is_environment(error):
+            raise
+        raise StoreRefused(first_line(error)) from error
 
 
 async def recover_stale(connection: AsyncConnection, max_attempts: int) -> list[Verdict]:

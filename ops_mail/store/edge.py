@@ -19,6 +19,9 @@ LANDING_SECONDS = 120.0
 DUPLICATE = 1062
 _DEADLOCK = 1213
 _LOCK_WAIT = 1205
+# Gone or going (2xxx, 1053, 1077 to 1080, 1927), too many connections, killed, disk or table full, read-only, too slow.
+_ENVIRONMENT = {1021, 1028, 1037, 1040, 1041, 1053, *range(1077, 1081), 1114, 1203, 1226, 1290, 1317, 1792, 1836, 1927}
+_ENVIRONMENT |= {1969, 3024, *range(2000, 2062)}
 _NO_TABLE = 1146
 _DENIED = {1044, 1045, 1142, 1143, 1227, 1370, 1410, 1698}
 # The data's fault, although the drivers call most of them OperationalError: bad JSON (3140 to 3158), a CHECK that
@@ -44,6 +47,16 @@ def is_duplicate(error: BaseException) -> bool:
     )
 
 
+def is_environment(error: sa_exc.DBAPIError) -> bool:
+    """Whether the server itself is the trouble (gone, full, read-only, too slow), and not the statement."""
+    text = str(error.orig).lower()
+    return (
+        error.connection_invalidated
+        or error_code(error) in _ENVIRONMENT
+        or any(words in text for words in ("disk i/o error", "disk is full", "readonly database", "unable to open"))
+    )
+
+
 def is_contention(error: BaseException) -> bool:
     """Whether the very same transaction may succeed when it is simply run again."""
     if not isinstance(error, sa_exc.DBAPIError):
@@ -59,18 +72,20 @@ def translate(error: BaseException, what: str) -> StoreError | None:
     if isinstance(error, sa_exc.DBAPIError):
         return _translate_dbapi(error, what)
     if isinstance(error, sa_exc.StatementError | UnicodeError | OverflowError):
-        return StoreRefused(f"{what}: the data does not fit the table ({_first_line(error)})")
+        return StoreRefused(f"{what}: the data does not fit the table ({first_line(error)})")
     if isinstance(error, sa_exc.SQLAlchemyError | OSError | EOFError):
-        return StoreUnavailable(f"{what}: {_first_line(error)}")
+        return StoreUnavailable(f"{what}: {first_line(error)}")
     return None
 
 
 def _translate_dbapi(error: sa_exc.DBAPIError, what: str) -> StoreError:
-    code, text = error_code(error), _first_line(error.orig or error)
+    code, text = error_code(error), first_line(error.orig or error)
     if code in _REFUSED:
         return StoreRefused(f"{what}: the database refused the data ({text})")
     if code == _NO_TABLE or "no such table" in text:
         return StoreUnavailable(f"{what}: a table is missing, run `ops-mail migrate` ({text})")
+    if code in (1044, 1045, 1698):
+        return StoreUnavailable(f"{what}: the database refused the login, check OPS_MAIL_DATABASE_URL ({text})")
     if code in _DENIED:
         return StoreUnavailable(f"{what}: the account may not do this, see `ops-mail check` ({text})")
     if isinstance(error, sa_exc.IntegrityError | sa_exc.DataError) or "too big" in text:
@@ -78,7 +93,8 @@ def _translate_dbapi(error: sa_exc.DBAPIError, what: str) -> StoreError:
     return StoreUnavailable(f"{what}: {text}")
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What the database said, without the statement and its values."""
     # Never str() of a SQLAlchemy error as a whole: it repeats the statement with its values, which are mails.
     origin = getattr(error, "orig", None) or error
     text = str(origin).strip() or type(origin).__name__
@@ -98,7 +114,7 @@ async def edge(what: str, limit_seconds: float = STATEMENT_SECONDS) -> AsyncIter
     except TimeoutError as error:
         if limit.expired():
             raise StoreUnavailable(f"{what}: no answer from the database within {limit_seconds:g} s") from error
-        raise StoreUnavailable(f"{what}: {_first_line(error)}") from error
+        raise StoreUnavailable(f"{what}: {first_line(error)}") from error
     except (sa_exc.SQLAlchemyError, OSError, EOFError, UnicodeError, OverflowError) as error:
         translated = translate(error, what)
         assert translated is not None  # noqa: S101 - each class named above has a translation

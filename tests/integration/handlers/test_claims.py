@@ -250,6 +250,27 @@ async def test_a_handlers_own_writes_happen_with_done_or_not_at_all(store: Store
     assert tables.value("SELECT COUNT(*) FROM ops_mail_message WHERE status = 'done'") == 1
 
 
+async def test_a_wrong_statement_of_a_handler_is_refused_alone_and_holds_up_nobody(
+    store: Store, tables: Tables
+) -> None:
+    tables.execute("CREATE TABLE ops_invoice (mail_key VARCHAR(200) PRIMARY KEY, total INTEGER NOT NULL)")
+    await seed_store(store, [mail_values(uid) for uid in range(1, 5)])
+    work = handling(store)
+    no_table, no_column, no_sql, good = await work.claim(wish())
+    wrong = {
+        no_table: "INSERT INTO ops_missing (mail_key) VALUES ('a')",
+        no_column: "INSERT INTO ops_invoice (mail_key, amount) VALUES ('a', 1)",
+        no_sql: "INSERT INTO ops_invoice (mail_key, total) VALUES ('a', 1",
+    }
+    ends = [ended(claim, EndKind.SUCCEEDED, writes=(Write(sql),)) for claim, sql in wrong.items()]
+    insert = Write("INSERT INTO ops_invoice (mail_key, total) VALUES ('good', 1)")
+    unwritten = await work.write([*ends, ended(good, EndKind.SUCCEEDED, writes=(insert,))])
+    errors = {one.end.claim: type(one.error) for one in unwritten}
+    # A statement that cannot be understood might name any table: the guard in the engine stops it first.
+    assert errors == {no_table: StoreRefused, no_column: StoreRefused, no_sql: ForbiddenTable}
+    assert tables.rows("SELECT * FROM ops_invoice") == [{"mail_key": "good", "total": 1}]
+
+
 async def test_a_claim_looks_at_no_handled_mail(server_store: Store) -> None:
     """EXPLAIN of the statements that are really sent, in a table whose mails are done but for a few."""
     store = server_store
