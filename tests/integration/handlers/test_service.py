@@ -59,7 +59,7 @@ async def test_plain_functions_run_in_threads_and_async_ones_on_a_loop_of_their_
         await seed_store(store, [mail_values(uid) for uid in range(6, 11)])
         running.service.wake()
         await until(lambda: statuses(tables) == {"done": 10}, "all done")
-        assert running.count("done") == 10
+        await until(lambda: running.count("done") == 10, "the count")
     async with serve(on_loop):
         await seed_store(store, [mail_values(11)])
         await until(lambda: statuses(tables) == {"done": 11}, "done")

@@ -97,14 +97,14 @@ async def test_a_port_where_nobody_listens_is_unreachable() -> None:
 async def test_a_greeting_that_never_comes_ends_at_the_connect_timeout() -> None:
     async with ScriptedImap(greeting=None) as server:
         with pytest.raises(ImapError, match="the greeting did not finish") as caught:
-            await open_session(options(server, connect=0.3))
+            await open_session(options(server, connect=1.5))
     assert caught.value.failure is Failure.UNREACHABLE
 
 
 async def test_a_tls_handshake_that_never_ends_stops_at_the_connect_timeout() -> None:
     async with ScriptedImap(greeting=None) as server:
         with pytest.raises(ImapError, match="TLS handshake did not finish") as caught:
-            await open_session(options(server, connect=0.3, security=Security.TLS))
+            await open_session(options(server, connect=1.5, security=Security.TLS))
     assert caught.value.failure is Failure.UNREACHABLE
 
 
