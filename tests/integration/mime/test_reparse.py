@@ -223,26 +223,26 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(database_url: str, tmp_pat
 
 def test_on_a_terminal_it_shows_how_far_it_is_and_ctrl_c_stops_it_in_order(tmp_path: Path) -> None:
     url = f"sqlite+aiosqlite:///{tmp_path}/ops-mail.db"
-    land(url, [small(number) for number in range(1500)])
+    land(url, [small(number) for number in range(900)])
     spoil(url)
     tables = Tables(url)
     terminal, inside = pty.openpty()
     with start_reparse(url, tmp_path, stderr=inside) as process:
         os.close(inside)
         shown = b""
-        while _position(tables) < 100 or b" of 1500 " not in shown:
+        while _position(tables) < 100 or b" of 900 " not in shown:
             shown += os.read(terminal, 65536)
         process.send_signal(signal.SIGINT)
         shown += _rest(terminal)
         out, _ = process.communicate()
     os.close(terminal)
     assert (process.returncode, out) == (1, "")
-    assert b"mail 0 of 1500" in shown
+    assert b"mail 0 of 900" in shown
     assert b"\x1b[?25h" in shown, "the cursor is visible again"
     assert shown.endswith(b"stopped; the same command goes on where it was\r\n")
     assert b"Traceback" not in shown
     assert list(tmp_path.glob("ops-mail-spool-*")) == []
-    assert 100 <= _position(tables) < 1500
+    assert 100 <= _position(tables) < 900
     assert reparse_here(url).parsed == 1500
     assert len(audits(url, "reparsed")) == 1
 
