@@ -243,7 +243,7 @@ def test_on_a_terminal_it_shows_how_far_it_is_and_ctrl_c_stops_it_in_order(tmp_p
     assert b"Traceback" not in shown
     assert list(tmp_path.glob("ops-mail-spool-*")) == []
     assert 100 <= _position(tables) < 900
-    assert reparse_here(url).parsed == 1500
+    assert reparse_here(url).parsed == 900
     assert len(audits(url, "reparsed")) == 1
 
 
