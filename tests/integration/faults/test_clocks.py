@@ -15,8 +15,6 @@ from tests.faults.proxy import FaultProxy
 from tests.integration.faults.databases import scene, through
 from tests.integration.listener.settings import plain_settings
 from tests.servers.dovecot import Dovecot
-from tests.servers.fixtures import *  # noqa: F403 - fixtures are found by name
-from tests.servers.process import SqlServer
 
 HOUR = timedelta(hours=1)
 
@@ -46,9 +44,9 @@ def clocks(monkeypatch: pytest.MonkeyPatch) -> Jumping:
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR], ids=["forward", "back"])
 async def test_a_wall_clock_that_jumps_disturbs_neither_lease_nor_idle_nor_backoff(
-    jump: timedelta, clocks: Jumping, sql_server: SqlServer, dovecot: Dovecot, new_user: Callable[[], str]
+    jump: timedelta, clocks: Jumping, mariadb_url: str, dovecot: Dovecot, new_user: Callable[[], str]
 ) -> None:
-    user, url = new_user(), sql_server.create_database()
+    user, url = new_user(), mariadb_url
     async with FaultProxy(("127.0.0.1", dovecot.port)) as imap, scene(dovecot, user, url) as at:
         settings = plain_settings(imap.port, dovecot, user, url, IDLE_SECONDS=2)
         async with running(settings) as app, running(settings, INSTANCE_NAME="other") as other:
@@ -73,10 +71,10 @@ async def test_a_wall_clock_that_jumps_disturbs_neither_lease_nor_idle_nor_backo
 
 
 async def test_a_machine_that_slept_for_an_hour_says_so_and_comes_back_without_a_restart(
-    clocks: Jumping, sql_server: SqlServer, dovecot: Dovecot, new_user: Callable[[], str]
+    clocks: Jumping, mariadb_url: str, dovecot: Dovecot, new_user: Callable[[], str]
 ) -> None:
     """The boot clock jumps, the monotonic one does not, and every connection is dead without a word."""
-    user, url = new_user(), sql_server.create_database()
+    user, url = new_user(), mariadb_url
     async with FaultProxy(("127.0.0.1", dovecot.port)) as imap, scene(dovecot, user, url) as at:
         settings = plain_settings(imap.port, dovecot, user, through(url, at.proxy.port), IDLE_SECONDS=4)
         async with running(settings) as app:

@@ -117,14 +117,14 @@ async def test_the_lock_connection_killed_in_the_middle_of_a_batch_abandons_the_
 
 @pytest.mark.parametrize("inside", [False, True], ids=["before-its-landing", "inside-its-landing"])
 async def test_a_leader_frozen_beyond_its_lease_writes_not_one_row_afterwards(
-    inside: bool, own_server: SqlServer, dovecot: Dovecot, new_user: Callable[[], str], tmp_path: Path
+    inside: bool, sql_server: SqlServer, dovecot: Dovecot, new_user: Callable[[], str], tmp_path: Path
 ) -> None:
     """Inside the landing every row is written and locked: the server ends that session, and the new leader goes on."""
-    async with scene(dovecot, new_user(), own_server.create_database()) as at:
+    async with scene(dovecot, new_user(), sql_server.create_database()) as at:
         at.append(*range(20))
         async with frozen_leader(at, tmp_path, inside=inside) as old:
             if inside:
-                assert open_transactions(own_server) >= 1
+                assert open_transactions(sql_server) >= 1
             assert at.tables.count() == 0
             direct = plain_settings(dovecot.port, dovecot, at.user, at.url, IDLE_SECONDS=60)
             async with running(direct, INSTANCE_NAME="new") as app:

@@ -133,7 +133,7 @@ async def test_killed_again_and_again_under_a_backlog(
     dovecot.append_many(user, "INBOX", raws)
     settings = FAST | plain_settings(dovecot.port, dovecot, user, url, IDLE_SECONDS=60)
     seen = []
-    for life in range(6):
+    for life in range(4):
         product = OpsMail(tmp_path, settings, name=f"life{life}")
         try:
             product.launch()
