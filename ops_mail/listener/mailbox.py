@@ -17,8 +17,8 @@ from ops_mail.listener.lease_keeper import keep_lease
 from ops_mail.listener.session_loop import SessionLoop
 from ops_mail.listener.tools import DATABASE_CALL_SECONDS, ListenerOptions, ListenerTools
 from ops_mail.listener.verification import Verifier
-from ops_mail.listener.waiting import end_tasks, sleep_or_stop
 from ops_mail.store import Lease
+from ops_mail.waiting import end_tasks, sleep_or_stop
 
 log = structlog.get_logger("ops_mail.listener")
 

@@ -18,8 +18,8 @@ from ops_mail.listener.spool import Spool
 from ops_mail.listener.sync import Syncer, SyncResult
 from ops_mail.listener.tools import ListenerOptions, ListenerTools
 from ops_mail.listener.verification import Verifier
-from ops_mail.listener.waiting import Stopping, sleep_or_stop, unless_stopped
 from ops_mail.store import Lease
+from ops_mail.waiting import Stopping, sleep_or_stop, unless_stopped
 
 log = structlog.get_logger("ops_mail.listener")
 

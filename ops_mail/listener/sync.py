@@ -22,8 +22,8 @@ from ops_mail.listener.fetching import Suspects, fetch
 from ops_mail.listener.reconcile import Position
 from ops_mail.listener.spool import Spool
 from ops_mail.listener.tools import Landed, ListenerOptions, ListenerTools
-from ops_mail.listener.waiting import sleep_or_stop
 from ops_mail.store import LANDING_SECONDS, LandingBatch, Lease
+from ops_mail.waiting import sleep_or_stop
 
 log = structlog.get_logger("ops_mail.listener")
 

@@ -15,6 +15,7 @@ from ops_mail.core.status import ProcessStatus
 from ops_mail.errors import StoreError
 from ops_mail.metrics import Metrics
 from ops_mail.store import STATEMENT_SECONDS, SchemaStatus, Store
+from ops_mail.waiting import sleep_or_stop
 
 log = structlog.get_logger("ops_mail.database")
 
@@ -64,7 +65,7 @@ class DatabaseWatch:
             else:
                 delay_seconds = self._went_well()
             self._pulse.expect(delay_seconds, "waiting")
-            await self._pause(delay_seconds)
+            await sleep_or_stop(delay_seconds, self._stop)
         self._pulse.rest()
 
     async def _look(self) -> None:
@@ -104,10 +105,3 @@ class DatabaseWatch:
         self._repeats.forget()
         self._status.database_ok, self._status.database_error = True, None
         return _WATCH_SECONDS
-
-    async def _pause(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._stop.wait()
-        except TimeoutError:
-            return

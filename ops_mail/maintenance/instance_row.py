@@ -10,6 +10,7 @@ from ops_mail.core.health import Pulse
 from ops_mail.core.status import ProcessStatus
 from ops_mail.errors import StoreError
 from ops_mail.store import STATEMENT_SECONDS, Store
+from ops_mail.waiting import sleep_or_stop
 
 log = structlog.get_logger("ops_mail.instance")
 
@@ -49,7 +50,8 @@ class InstanceRow:
                 except StoreError as error:  # the database watch tells it loudly
                     log.debug("instance_row_failed", error=str(error))
             self._pulse.expect(self._every_seconds, "waiting")
-            await self._pause()
+            # Soon again while the schema is not there yet.
+            await sleep_or_stop(self._every_seconds if self._schema_ready.is_set() else 0.5, self._stop)
         await self._remove()
         self._pulse.rest()
 
@@ -58,14 +60,6 @@ class InstanceRow:
             "name": self._status.instance,
             "mailboxes": {str(mailbox.key): mailbox.state.value for mailbox in self._status.mailboxes},
         }
-
-    async def _pause(self) -> None:
-        try:
-            # Soon again while the schema is not there yet.
-            async with asyncio.timeout(self._every_seconds if self._schema_ready.is_set() else 0.5):
-                await self._stop.wait()
-        except TimeoutError:
-            return
 
     async def _remove(self) -> None:
         if not self._schema_ready.is_set():

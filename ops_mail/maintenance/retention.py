@@ -15,6 +15,7 @@ from ops_mail.store.blob_choice import delete_of
 from ops_mail.store.blob_removal import remove_all_unused
 from ops_mail.store.blobs_external import ExternalBlobs
 from ops_mail.store.retention import REMOVED, remove_old_contents
+from ops_mail.waiting import sleep_or_stop
 
 log = structlog.get_logger("ops_mail.retention")
 
@@ -96,8 +97,4 @@ class Retention:
 
     async def _wait(self, seconds: float) -> None:
         self._pulse.expect(seconds, "waiting")
-        try:
-            async with asyncio.timeout(seconds):
-                await self._stop.wait()
-        except TimeoutError:
-            return
+        await sleep_or_stop(seconds, self._stop)

@@ -10,6 +10,7 @@ import structlog
 
 from ops_mail.core.backoff import BackoffPolicy
 from ops_mail.core.health import Pulse, stuck_reasons
+from ops_mail.waiting import sleep_or_stop
 
 log = structlog.get_logger("ops_mail.supervisor")
 
@@ -89,8 +90,4 @@ class Supervisor:
             part.last_error = error
             delay_seconds = _RESTART.ceiling_seconds(part.crashes)
             log.error("part_restarts", part=part.name, error=error, crashes=part.crashes, in_seconds=delay_seconds)
-            try:
-                async with asyncio.timeout(delay_seconds):
-                    await self._stop.wait()
-            except TimeoutError:
-                continue
+            await sleep_or_stop(delay_seconds, self._stop)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
+from ops_mail.waiting import sleep_or_stop
+
 log = structlog.get_logger("ops_mail.supervisor")
 
 _STATUS_SECONDS = 5.0
@@ -55,11 +57,7 @@ class ServiceManager:
         every_seconds = min(_STATUS_SECONDS, (self.watchdog_seconds or 3 * _STATUS_SECONDS) / 3)
         while not stop.is_set():
             self.verdict(reasons())
-            try:
-                async with asyncio.timeout(every_seconds):
-                    await stop.wait()
-            except TimeoutError:
-                continue
+            await sleep_or_stop(every_seconds, stop)
         self.stopping()
 
     def _say(self, text: str) -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ops_mail.listener.waiting import Stopping, end_tasks, sleep_or_stop, unless_stopped
+from ops_mail.waiting import Stopping, end_tasks, sleep_or_stop, unless_stopped
 
 
 async def test_a_sleep_ends_by_itself_or_with_the_stop() -> None:
