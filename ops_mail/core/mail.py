@@ -105,7 +105,7 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class AttachmentRow:
-    """An attachment on its way into the store; its content is the blob named by `sha256`."""
+    """An attachment as its row describes it; its content is the blob named by `sha256`."""
 
     position: int
     filename: str | None

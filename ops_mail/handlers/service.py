@@ -7,6 +7,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import structlog
@@ -280,7 +281,7 @@ class HandlerService:
             task = asyncio.create_task(attempt.run(), name=f"attempt: {attempt.key}")
             self._running[task] = attempt
             started_mono = self._parts.clock.mono()
-            task.add_done_callback(lambda task, at=started_mono: self._ended(task, at))  # type: ignore[misc]
+            task.add_done_callback(partial(self._ended, started_mono=started_mono))
 
     def _ended(self, task: asyncio.Task[Ended], started_mono: float) -> None:
         attempt = self._running.pop(task, None)

@@ -6,6 +6,7 @@ from ops_mail.imap.folders import SelectedFolder
 from ops_mail.imap.idling import IdleOutcome
 from ops_mail.imap.listing import Listing
 from ops_mail.imap.options import SessionOptions
+from ops_mail.imap.resolver import addresses_of
 from ops_mail.imap.session import ImapSession, open_session
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "SelectedFolder",
     "SessionOptions",
     "Unfetchable",
+    "addresses_of",
     "open_session",
 ]

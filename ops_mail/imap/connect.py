@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
-import threading
 from collections.abc import Sequence
-from typing import Any
 
 from ops_mail.core.mailbox import Security
 from ops_mail.errors import Failure, ImapError
 from ops_mail.imap.options import SessionOptions
 from ops_mail.imap.protocol import ConnectionFailed, SessionProtocol
+from ops_mail.imap.resolver import Address, addresses_of
 from ops_mail.imap.tls import handshake_error, tls_context
-
-_Address = tuple[Any, ...]  # what getaddrinfo gives: (family, type, protocol, name, socket address)
 
 
 async def connect(options: SessionOptions) -> SessionProtocol:
@@ -69,36 +65,10 @@ def _early_end(options: SessionOptions, error: ConnectionFailed) -> ImapError:
     return ImapError(error.failure, f"{options.address}: {error.text} instead of greeting: {hint}")
 
 
-async def _resolve(options: SessionOptions) -> Sequence[_Address]:
-    """The addresses of the host.
-
-    Looked up in a daemon thread: a resolver that hangs must not hold up the exit of the process, as it would in the
-    loop's own pool, which is joined (promise P7).
-    """
-    loop = asyncio.get_running_loop()
-    found: asyncio.Future[Sequence[_Address]] = loop.create_future()
-
-    def settle(addresses: Sequence[_Address], error: Exception | None) -> None:
-        if found.done():
-            return
-        if error is None:
-            found.set_result(addresses)
-        else:
-            found.set_exception(error)
-
-    def look_up() -> None:
-        addresses: Sequence[_Address] = ()
-        failed: Exception | None = None
-        try:
-            addresses = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:  # UnicodeError: a name that IDNA cannot hold
-            failed = error
-        with contextlib.suppress(RuntimeError):  # the loop has closed meanwhile
-            loop.call_soon_threadsafe(settle, addresses, failed)
-
-    threading.Thread(target=look_up, name="ops-mail-resolve", daemon=True).start()
+async def _resolve(options: SessionOptions) -> Sequence[Address]:
+    """The addresses of the host; raises ImapError."""
     try:
-        return await found
+        return await addresses_of(options.host, options.port)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ImapError(
@@ -107,7 +77,7 @@ async def _resolve(options: SessionOptions) -> Sequence[_Address]:
         ) from None
 
 
-async def _dial(options: SessionOptions, addresses: Sequence[_Address]) -> socket.socket:
+async def _dial(options: SessionOptions, addresses: Sequence[Address]) -> socket.socket:
     """A connected socket: the addresses in order, none of them longer than its share of the time that is left."""
     loop = asyncio.get_running_loop()
     end = loop.time() + options.connect_timeout_seconds

@@ -27,7 +27,11 @@ class Scope:
     def wants(self, mail: Listed) -> bool:
         """Should this mail have a row by now?"""
         in_range = self.start_uid < mail.uid <= self.last_uid
-        return in_range and (self.earliest is None or mail.internal_date >= self.earliest)
+        return in_range and self.recent_enough(mail)
+
+    def recent_enough(self, mail: Listed) -> bool:
+        """Is it from IMAP_START or later?"""
+        return self.earliest is None or mail.internal_date >= self.earliest
 
 
 def scope_of(cursor: CursorState, uid_validity: UidValidity, earliest: datetime | None) -> Scope:

@@ -119,7 +119,7 @@ class SessionLoop:
             self._board.synced()
             self._judge_idle(waited, result)
             if self._verifier.due:
-                await self._verifier.run(session, syncer, syncer.scope)
+                await self._verifier.run(session, syncer)
             waited = await self._wait(session)
             if waited is IdleOutcome.WOKEN:
                 return

@@ -136,7 +136,7 @@ class Syncer:
         return self._new_rows - before
 
     async def _process(self, entries: Sequence[Listed], behind_these: int) -> None:
-        wanted = [mail for mail in entries if self._earliest is None or mail.internal_date >= self._earliest]
+        wanted = list(filter(self.scope.recent_enough, entries))
         left = len(wanted) + behind_these
         for batch in plan_batches(wanted, self._options.limits, self._suspects):
             if self._tools.stop.is_set():

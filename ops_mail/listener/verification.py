@@ -47,8 +47,9 @@ class Verifier:
             return False
         return self._next_mono is None or self._tools.clock.boot() >= self._next_mono
 
-    async def run(self, session: ImapSession, syncer: Syncer, scope: Scope) -> None:
+    async def run(self, session: ImapSession, syncer: Syncer) -> None:
         """Compare, land what is missing, tell. Raises ImapError, StoreError; then it stays due."""
+        scope = syncer.scope
         await self._fetch_again(session, syncer, scope)
         verdict = await self._compare_and_recover(session, syncer, scope)
         if verdict is None:

@@ -12,22 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ops_mail.core.ids import FolderKey, Uid, UidValidity, stable_key
-from ops_mail.core.mail import Address, MessageStatus
+from ops_mail.core.mail import Address, AttachmentRow, MessageStatus
 from ops_mail.store.schema import attachment, message
-
-
-@dataclass(frozen=True, slots=True)
-class StoredAttachment:
-    """One attachment's description; its content is stored under `sha256`."""
-
-    position: int
-    filename: str | None
-    original_filename: str | None
-    content_type: str
-    disposition: str | None
-    content_id: str | None
-    size_bytes: int
-    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +48,12 @@ class StoredMail:
     last_error: str | None
     next_attempt_at: datetime | None
     content_removed_at: datetime | None
-    attachments: tuple[StoredAttachment, ...]
+    attachments: tuple[AttachmentRow, ...]
 
 
 async def load_mails(connection: AsyncConnection, ids: Sequence[int]) -> dict[int, StoredMail]:
     """The mails by id; one that is not there is left out."""
-    attached: dict[int, list[StoredAttachment]] = defaultdict(list)
+    attached: dict[int, list[AttachmentRow]] = defaultdict(list)
     files = sa.select(attachment).where(attachment.c.message_pk.in_(ids)).order_by(attachment.c.position)
     for row in await connection.execute(files):
         attached[row.message_pk].append(_attachment(row))
@@ -75,8 +61,8 @@ async def load_mails(connection: AsyncConnection, ids: Sequence[int]) -> dict[in
     return {row.id: _mail(row, tuple(attached[row.id])) for row in rows}
 
 
-def _attachment(row: sa.Row[Any]) -> StoredAttachment:
-    return StoredAttachment(
+def _attachment(row: sa.Row[Any]) -> AttachmentRow:
+    return AttachmentRow(
         position=row.position,
         filename=row.filename,
         original_filename=row.original_filename,
@@ -88,7 +74,7 @@ def _attachment(row: sa.Row[Any]) -> StoredAttachment:
     )
 
 
-def _mail(row: sa.Row[Any], attachments: tuple[StoredAttachment, ...]) -> StoredMail:
+def _mail(row: sa.Row[Any], attachments: tuple[AttachmentRow, ...]) -> StoredMail:
     key = FolderKey(row.mailbox, row.folder)
     return StoredMail(
         message_pk=row.id,

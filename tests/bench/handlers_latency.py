@@ -14,6 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from tests.servers.dovecot import Dovecot
@@ -53,9 +54,12 @@ class Bench:
         for _ in range(mails):
             count = self.tables.count()
             self.send("quick")
-            self.process.wait_until(lambda count=count: self.tables.count() > count, "a mail", 20)  # type: ignore[misc]
+            self.process.wait_until(partial(self._more_than, count), "a mail", 20)
         time.sleep(0.3)
         return self._latencies()[before:]
+
+    def _more_than(self, count: int) -> bool:
+        return self.tables.count() > count
 
     def busy(self, subject: str, handlers: int) -> None:
         """Until so many handlers are at work."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
-import threading
 import time
 
 from ops_mail.cli.check.rows import Row, Verdict
+from ops_mail.imap import addresses_of
 from ops_mail.settings import MailboxSettings
 
 DNS, TCP = "dns", "tcp"
@@ -19,12 +18,13 @@ async def look_up(mailbox: MailboxSettings, group: str, limit_seconds: float) ->
     advice = "check OPS_MAIL_IMAP_HOST and this machine's DNS"
     try:
         async with asyncio.timeout(limit_seconds):
-            addresses = await _addresses(mailbox.host, mailbox.port)
+            found = await addresses_of(mailbox.host, mailbox.port)
     except TimeoutError:
         return [], Row(group, DNS, Verdict.FAIL, f"{mailbox.host}: no answer within {limit_seconds:g} s", advice)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         return [], Row(group, DNS, Verdict.FAIL, f"{mailbox.host}: {reason}", advice)
+    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     return addresses, Row(group, DNS, Verdict.OK, f"{mailbox.host} is {', '.join(addresses)}")
 
 
@@ -46,33 +46,3 @@ async def dial(addresses: list[str], mailbox: MailboxSettings, group: str, limit
             return Row(group, TCP, Verdict.OK, f"{address} port {mailbox.port}, {milliseconds:.0f} ms")
     advice = "check OPS_MAIL_IMAP_HOST, OPS_MAIL_IMAP_PORT and the firewall"
     return Row(group, TCP, Verdict.FAIL, f"port {mailbox.port} of {'; '.join(reasons)}", advice)
-
-
-async def _addresses(host: str, port: int) -> list[str]:
-    """Looked up in a daemon thread: the loop's own would keep the command from ending while a resolver hangs."""
-    loop = asyncio.get_running_loop()
-    found: asyncio.Future[list[str]] = loop.create_future()
-
-    def settle(addresses: list[str], error: Exception | None) -> None:
-        if found.done():
-            return
-        if error is None:
-            found.set_result(addresses)
-        else:
-            found.set_exception(error)
-
-    def look() -> None:
-        addresses: list[str] = []
-        failed: Exception | None = None
-        try:
-            entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
-        except (OSError, UnicodeError) as error:  # UnicodeError: a name that IDNA cannot hold
-            failed = error
-        try:
-            loop.call_soon_threadsafe(settle, addresses, failed)
-        except RuntimeError:
-            pass  # the time was over and the loop has closed
-
-    threading.Thread(target=look, name="ops-mail-check-dns", daemon=True).start()
-    return await found

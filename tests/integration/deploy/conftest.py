@@ -1,17 +1,5 @@
-"""The databases that grants are tried on."""
+"""The databases that grants are tried on: each named target."""
 
-from __future__ import annotations
+from tests.servers.fixtures import pytest_generate_tests, sql_server
 
-import pytest
-
-from tests.servers.process import SqlServer
-
-
-@pytest.fixture(params=["mariadb", "mysql"])
-def sql_server(request: pytest.FixtureRequest) -> SqlServer:
-    """Each named target."""
-    if request.param == "mysql" and request.config.getoption("--without-mysql"):
-        pytest.skip("asked for by --without-mysql")
-    server = request.getfixturevalue(request.param)
-    assert isinstance(server, SqlServer)
-    return server
+__all__ = ["pytest_generate_tests", "sql_server"]

@@ -1,17 +1,5 @@
-"""Whole-process tests run on both named targets; SQLite has the store's own tests."""
+"""Faults are tried on both named targets, as whole processes are."""
 
-from __future__ import annotations
+from tests.integration.listener.conftest import database_url, pytest_generate_tests
 
-import pytest
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "database_url" in metafunc.fixturenames:
-        servers = ["mariadb"] if metafunc.config.getoption("--without-mysql") else ["mariadb", "mysql"]
-        metafunc.parametrize("database_url", servers, indirect=True)
-
-
-@pytest.fixture
-def database_url(request: pytest.FixtureRequest) -> str:
-    """A fresh database on each named target."""
-    return str(request.getfixturevalue(request.param).create_database())
+__all__ = ["database_url", "pytest_generate_tests"]
