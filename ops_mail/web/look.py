@@ -51,7 +51,7 @@ class DatabaseLook:
             self._task.cancel()
             await asyncio.wait({self._task}, timeout=_STOP_SECONDS)
             self._task = None
-        self.latest = Look()
+        self._show(Look())
 
     def touch(self) -> None:
         """Somebody looks."""
@@ -78,12 +78,17 @@ class DatabaseLook:
             if self._mono() > self._interest_until:
                 self._wanted.clear()
                 continue
-            self.latest = await self._look(read)
+            look = await self._look(read)
             self._looked_at = self._mono()
+            self._show(look)
             self._looked.set()
             self._looked = asyncio.Event()
-            self.on_change()
             await asyncio.sleep(self._every_seconds)
+
+    def _show(self, look: Look) -> None:
+        """`look` is what holds from now on, and whoever kept a picture of the one before is told."""
+        self.latest = look
+        self.on_change()
 
     async def _look(self, read: Callable[[], Awaitable[Overview]]) -> Look:
         try:

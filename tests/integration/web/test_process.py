@@ -37,11 +37,14 @@ def status(process: OpsMail) -> dict[str, Any]:
     return body
 
 
-def looked(process: OpsMail) -> dict[str, Any]:
-    """The status, once the database is part of it."""
-    body: dict[str, Any] = process.wait_until(
-        lambda: (body := status(process))["overview"] and body["overview"]["instances"] and body, "the overview"
-    )
+def looked(process: OpsMail, instances: int = 1) -> dict[str, Any]:
+    """The status, once the database is part of it and that many instances have written their row."""
+
+    def look() -> dict[str, Any] | None:
+        body = status(process)
+        return body if body["overview"] and len(body["overview"]["instances"]) >= instances else None
+
+    body: dict[str, Any] = process.wait_until(look, f"an overview with {instances} instances")
     return body
 
 
@@ -90,7 +93,7 @@ def test_a_standby_shows_what_the_leader_does(settings: dict[str, object], tmp_p
             assert (mailbox["state"], mailbox["level"], mailbox["held_here"]) == ("standby", "standby", False)
             assert mailbox["leader"]["state"] in ("idling", "syncing", "ending", "selecting", "connecting")
             assert mailbox["epoch"] == 1
-            duties = {one["here"]: one["duty"] for one in looked(second)["overview"]["instances"]}
+            duties = {one["here"]: one["duty"] for one in looked(second, instances=2)["overview"]["instances"]}
             assert duties == {True: "standby", False: "leader"}
             assert "Another instance listens" in second.get("/")[1]
 
