@@ -72,8 +72,7 @@ async def _remove_batch(
     """The next place (without a time at the end of the walk), how many mails, and which blobs may be unused now."""
     old = db_now(-days * _DAY_SECONDS)
     walk = (
-        sa.select(message.c.id, message.c.landed_at, message.c.status, message.c.updated_at, message.c.raw_sha256)
-        .add_columns(message.c.content_removed_at, sa.case((message.c.updated_at < old, 1), else_=0).label("long_ago"))
+        sa.select(message.c.id, message.c.landed_at, message.c.status, message.c.content_removed_at)
         .where(message.c.landed_at < old)
         .order_by(message.c.landed_at, message.c.id)
         .limit(batch)
@@ -84,12 +83,12 @@ async def _remove_batch(
     seen = (await connection.execute(walk)).all()
     end = _Place(seen[-1].landed_at, seen[-1].id) if len(seen) == batch else _Place()
     statuses = {status.value for status in FINISHED}
-    wanted = [row.id for row in seen if row.long_ago and row.content_removed_at is None and row.status in statuses]
+    wanted = [row.id for row in seen if row.content_removed_at is None and row.status in statuses]
     if not wanted:
         return end, 0, ()
     # Looked at again under a lock: an operator may have sent one back to its handler meanwhile.
     still = sa.select(message.c.id, message.c.raw_sha256).where(
-        message.c.id.in_(wanted), message.c.status.in_(statuses)
+        message.c.id.in_(wanted), message.c.status.in_(statuses), _finished_at() < old
     )
     rows = (await connection.execute(still.order_by(message.c.id).with_for_update())).all()
     ids = [row.id for row in rows]
@@ -109,3 +108,14 @@ async def _remove_batch(
     detail = {"mails": len(ids), "first_id": min(ids), "last_id": max(ids), "days": days}
     await add_audit(connection, "system", REMOVED, None, None, detail)
     return end, len(ids), sorted(hashes)
+
+
+def _finished_at() -> sa.ColumnElement[datetime]:
+    """When a mail became what it is: by the attempt that did it, else (an operator's discard) by the row's last change.
+
+    Not always by the row's last change: a reparse or new numbers on the server change the row of a mail long finished.
+    """
+    by_attempt = sa.select(sa.func.max(attempt.c.finished_at)).where(
+        attempt.c.message_pk == message.c.id, attempt.c.outcome == message.c.status
+    )
+    return sa.func.coalesce(by_attempt.scalar_subquery(), message.c.updated_at)

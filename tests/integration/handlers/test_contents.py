@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -13,9 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from ops_mail.core.health import Pulse
 from ops_mail.core.ids import FolderKey, Uid, UidValidity
 from ops_mail.core.mail import Listed, RawMail
 from ops_mail.errors import StoreRefused, StoreUnavailable
+from ops_mail.maintenance.retention import Retention
+from ops_mail.metrics import Metrics
 from ops_mail.mime.prepare import PrepareLimits, prepare
 from ops_mail.store import Guard, LandingBatch, Lease, Store, open_store
 from ops_mail.store.blob_choice import delete_of, keep_contents_in
@@ -155,6 +159,52 @@ async def test_retention_takes_contents_of_old_finished_mails_alone(kept: Kept, 
     assert kept.objects() in (-1, 10)
     assert await kept.remove() == Removed(), "once is enough"
     assert tables.value("SELECT COUNT(*) FROM ops_mail_audit WHERE action = 'content_removed'") >= 1
+
+
+@pytest.mark.parametrize("kept", ["db"], indirect=True)
+async def test_the_age_of_a_mail_is_that_of_its_end_whatever_changed_the_row_since(kept: Kept, tables: Tables) -> None:
+    """A reparse, or new numbers on the server, make nothing younger; an operator's discard is an end of its own."""
+    ends = (("done", "done", "old"), ("done", "done", "new"), ("skipped", "skipped", "old"), ("skipped", "dead", "old"))
+    times = {"old": "2020-01-02 00:00:00", "new": "2100-01-01 00:00:00"}
+    for uid, (status, outcome, ended) in enumerate(ends, 1):
+        await kept.land(uid, mail_with(noise(1500 + uid)))
+        tables.execute(
+            "UPDATE ops_mail_message SET status = :status, landed_at = '2020-01-01 00:00:00' WHERE uid = :uid",
+            status=status, uid=uid,
+        )  # fmt: skip
+        for number, (each, at) in enumerate((("retry", times["old"]), (outcome, times[ended])), 1):
+            tables.execute(
+                "INSERT INTO ops_mail_attempt (message_pk, attempt_no, handler, instance, started_at, finished_at, "
+                "outcome) SELECT id, :number, 'h', 'i', landed_at, :at, :each FROM ops_mail_message WHERE uid = :uid",
+                number=number, at=at, each=each, uid=uid,
+            )  # fmt: skip
+    assert (await kept.remove()).mails == 2
+    removed = tables.rows("SELECT uid FROM ops_mail_message WHERE content_removed_at IS NOT NULL ORDER BY uid")
+    assert [row["uid"] for row in removed] == [1, 3]
+
+
+@pytest.mark.parametrize("kept", ["db"], indirect=True)
+async def test_the_process_removes_by_itself_what_is_old_and_ends_with_a_stop(kept: Kept, tables: Tables) -> None:
+    await kept.land(1, mail_with(noise(1600)))
+    tables.execute("UPDATE ops_mail_message SET status = 'done'")
+    age(tables)
+    stop, ready, metrics = asyncio.Event(), asyncio.Event(), Metrics()
+    retention = Retention(
+        kept.store,
+        metrics,
+        days=30,
+        random=lambda: -0.5,
+        stop=stop,
+        schema_ready=ready,
+        pulse=Pulse("retention", time.monotonic),
+    )
+    work = asyncio.create_task(retention.run())
+    ready.set()
+    while tables.value("SELECT COUNT(*) FROM ops_mail_message WHERE content_removed_at IS NOT NULL") == 0:
+        assert not work.done()
+        await asyncio.sleep(0.05)
+    stop.set()
+    await work
 
 
 async def test_content_that_another_mail_needs_stays(kept: Kept, tables: Tables) -> None:
