@@ -66,3 +66,7 @@ class GuardLost(StoreError):
 
 class ForbiddenTable(StoreError):
     """A statement named a table outside `ops_*`; it was not sent (promise P8)."""
+
+
+class UnreadableStatement(ForbiddenTable):
+    """A statement could not be understood, so that it might name any table; it was not sent (promise P8)."""

@@ -6,8 +6,10 @@ statement, an unknown form or a text that servers read differently raises Unread
 
 from __future__ import annotations
 
+from ops_mail.core.sqlframes import QUERY
+from ops_mail.core.sqlreader import TableName
 from ops_mail.core.sqltokens import UnreadableSqlError, tokens_of
-from ops_mail.core.sqlwalk import QUERY, TABLE_LISTS, TableName, Walk
+from ops_mail.core.sqlwalk import TABLE_LISTS, Walk
 
 __all__ = ["TableName", "UnreadableSqlError", "tables_named"]
 
@@ -48,7 +50,7 @@ def _head(walk: Walk) -> None:
         # Anything else tells or sets how SQLite behaves and reads no table; a second statement is found by the walk.
         walk.skip_to(";")
     else:
-        raise UnreadableSqlError(f"the kind of statement is unknown: {walk.tokens[0].text[:20]}")
+        raise UnreadableSqlError(f"the kind of statement is unknown: {walk.head[:20] or 'it begins with no word'}")
 
 
 def _define(walk: Walk) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ops_mail.core.mail import MessageStatus
 from ops_mail.core.outcome import AttemptOutcome, EndKind, decide
-from ops_mail.errors import ForbiddenTable, StoreRefused
+from ops_mail.errors import ForbiddenTable, StoreRefused, UnreadableStatement
 from ops_mail.store import Store, open_store
 from ops_mail.store.attempts import Ended, Write
 from ops_mail.store.claims import Claim, ClaimWish
@@ -267,7 +267,7 @@ async def test_a_wrong_statement_of_a_handler_is_refused_alone_and_holds_up_nobo
     unwritten = await work.write([*ends, ended(good, EndKind.SUCCEEDED, writes=(insert,))])
     errors = {one.end.claim: type(one.error) for one in unwritten}
     # A statement that cannot be understood might name any table: the guard in the engine stops it first.
-    assert errors == {no_table: StoreRefused, no_column: StoreRefused, no_sql: ForbiddenTable}
+    assert errors == {no_table: StoreRefused, no_column: StoreRefused, no_sql: UnreadableStatement}
     assert tables.rows("SELECT * FROM ops_invoice") == [{"mail_key": "good", "total": 1}]
 
 

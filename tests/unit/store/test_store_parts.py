@@ -16,7 +16,7 @@ from ops_mail.errors import ConfigError, StoreError, StoreRefused, StoreUnavaila
 from ops_mail.store.edge import edge, is_contention, translate
 from ops_mail.store.engine import Session, init_command, parse_url
 from ops_mail.store.rows import RowLimits
-from ops_mail.store.tableguard import problem_of
+from ops_mail.store.tableguard import Problem, problem_of
 
 texts = st.text(min_size=1, max_size=90)
 
@@ -151,4 +151,27 @@ def test_foreign_tables_are_a_problem_and_the_catalogue_is_none() -> None:
         assert problem_of(sql, "own") is not None, sql
     told = problem_of("CALL x('a mail')")
     assert told is not None
-    assert "a mail" not in told
+    assert "a mail" not in told.text
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("INSERT INTO VALUES ('a mail')", "a table's name was expected after INTO, not VALUES"),
+        ("UPDATE SET x = 'a mail'", "a table's name was expected after UPDATE, not SET"),
+        ("SELECT 'a mail' FROM", "a table's name was expected after FROM, where the statement ends"),
+        ("INSERT INTO ops_x VALUES ('a mail'", "a parenthesis without an end"),
+        ("INSERT INTO ops_x VALUES ('a mail)", "a quote without an end"),
+        ("SELCT 'a mail'", "the kind of statement is unknown: SELCT"),
+        ("'a mail'", "the kind of statement is unknown: it begins with no word"),
+    ],
+)
+def test_a_statement_with_a_slip_is_told_as_one_that_was_not_understood(sql: str, says: str) -> None:
+    assert problem_of(sql) == Problem(f"the statement was not sent, it could not be understood: {says}", True)
+
+
+def test_a_foreign_table_is_told_as_such() -> None:
+    told = problem_of("DELETE FROM memory_sync_outbox")
+    assert told is not None
+    assert not told.unreadable
+    assert "names the table 'memory_sync_outbox'" in told.text
