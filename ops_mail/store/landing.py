@@ -13,9 +13,10 @@ from ops_mail.core.ids import FolderKey, Uid, UidValidity
 from ops_mail.core.mail import MessageStatus, PreparedMail
 from ops_mail.errors import StoreUnavailable
 from ops_mail.store.blobs import BlobStore
+from ops_mail.store.bodies import write_bodies
 from ops_mail.store.columns import db_now
 from ops_mail.store.cursors import fenced, held_by, place
-from ops_mail.store.inserts import HEX_TEXT, hex_text, insert_many
+from ops_mail.store.inserts import insert_many
 from ops_mail.store.model import LandingBatch, LandingResult, Lease
 from ops_mail.store.rekey import find_old_rows, give_new_keys
 from ops_mail.store.rows import MailRow, RowLimits, attachment_rows, mail_row
@@ -137,7 +138,7 @@ async def _insert_parts(
         return
     ids = await _row_ids(connection, key, uid_validity, sorted(tails.keys() | attached.keys()))
     for uid, row in tails.items():
-        await _write_bodies(connection, ids[uid], row)
+        await write_bodies(connection, ids[uid], row.rest)
     children = [child for uid, files in attached.items() for child in attachment_rows(ids[uid], files)]
     await insert_many(connection, attachment, children, lambda _: _ROW_BYTES)
 
@@ -152,22 +153,6 @@ async def _row_ids(
         message.c.uid.in_(uids),
     )
     return {row.uid: row.id for row in await connection.execute(select)}
-
-
-async def _write_bodies(connection: AsyncConnection, row_id: int, row: MailRow) -> None:
-    """Sends long bodies in pieces.
-
-    They are put together in a variable of the session: appended to the row itself, each piece would write all those
-    before it anew.
-    """
-    for column, pieces in row.rest.items():
-        await connection.exec_driver_sql("SET @ops_body = ''")
-        for piece in pieces:
-            append = f"SET @ops_body = CONCAT(@ops_body, {HEX_TEXT})"
-            await connection.exec_driver_sql(append, (hex_text(piece),))
-        whole = sa.update(message).where(message.c.id == row_id).values({column: sa.text("@ops_body")})
-        await connection.execute(whole)
-    await connection.exec_driver_sql("SET @ops_body = NULL")
 
 
 async def _advance(connection: AsyncConnection, lease: Lease, batch: LandingBatch) -> None:

@@ -20,10 +20,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from ops_mail.core.ids import FolderKey, Uid, UidValidity
 from ops_mail.core.mail import Listed, MessageStatus, PreparedMail
 from ops_mail.store.audit import add_audit
+from ops_mail.store.bodies import write_bodies
 from ops_mail.store.columns import db_now
 from ops_mail.store.edge import LANDING_SECONDS
 from ops_mail.store.inserts import insert_many
-from ops_mail.store.landing import _write_bodies as write_bodies
 from ops_mail.store.rows import MailRow, RowLimits, attachment_rows, mail_row
 from ops_mail.store.schema import attachment, message
 from ops_mail.store.store import Store
@@ -193,7 +193,7 @@ async def _update(
     this = sa.update(message).where(message.c.id == mail.message_pk)
     await connection.execute(this.values(**values, updated_at=db_now()))
     if rest:
-        await write_bodies(connection, mail.message_pk, MailRow({}, rest))
+        await write_bodies(connection, mail.message_pk, rest)
 
 
 def _new_row(mail: Candidate, prepared: PreparedMail, limits: RowLimits, row: sa.RowMapping) -> MailRow:
