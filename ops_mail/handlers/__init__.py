@@ -5,7 +5,8 @@ from ops_mail.handlers.answers import Discard, Done, Permanent, RetryLater, Writ
 from ops_mail.handlers.content import Content
 from ops_mail.handlers.loading import LoadedHandler, load_handler
 from ops_mail.handlers.mail import Mail, MailAttachment
-from ops_mail.handlers.service import HandlerParts, HandlerService
+from ops_mail.handlers.parts import HandlerParts
+from ops_mail.handlers.service import HandlerService
 
 __all__ = [
     "Address",
