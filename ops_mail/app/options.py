@@ -39,6 +39,7 @@ def session_options(settings: Settings, mailbox: MailboxSettings) -> SessionOpti
         connect_timeout_seconds=settings.session.connect_timeout_seconds,
         command_timeout_seconds=settings.session.command_timeout_seconds,
         client_id=CLIENT_ID,
+        source=mailbox.source,
     )
 
 

@@ -144,6 +144,7 @@ class _Process:
                 key=FolderKey(mailbox.name, mailbox.folder),
                 idle_window_seconds=session.idle_seconds,
                 command_timeout_seconds=session.command_timeout_seconds,
+                source=mailbox.source,
             )
             for mailbox in self._settings.mailboxes
             if self._modules.listener

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ops_mail.settings.mailbox import AuthMethod, Security
+from ops_mail.settings.mailbox import VARIABLES, AuthMethod, MailboxSource, Security
 
-__all__ = ["AuthMethod", "Security"]
+__all__ = ["VARIABLES", "AuthMethod", "MailboxSource", "Security"]

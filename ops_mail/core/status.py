@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from ops_mail.core.ids import Epoch, FolderKey, Uid
+from ops_mail.core.mailbox import VARIABLES, MailboxSource
 from ops_mail.core.states import State
 from ops_mail.errors import Failure
 
@@ -40,6 +41,7 @@ class MailboxStatus:
     last_progress_mono: float | None = None
     standby_seen_mono: float | None = None
     idle_trusted: bool = True
+    source: MailboxSource = VARIABLES  # where its settings stand
     changed: list[Callable[[], None]] = field(default_factory=list)
 
     def notify(self) -> None:

@@ -33,7 +33,7 @@ async def store_flags(channel: Channel, uids: Iterable[Uid], add: Sequence[str])
 async def move(channel: Channel, capabilities: frozenset[str], uids: Iterable[Uid], folder: str) -> None:
     """See `ImapSession.move`."""
     wanted = sorted(uids)
-    what = f"to move mails to {folder!r} (does the folder exist? see OPS_MAIL_IMAP_AFTER_LANDING)"
+    what = f"to move mails to {folder!r} (does the folder exist? see {channel.source.names('after_landing')})"
     if "MOVE" in capabilities:  # RFC 6851: atomic for each mail
         for uid_set in uid_sets(wanted):
             await channel.may("MOVE", uid_set, folder_argument(folder), prefix="UID", what=what, collect=False)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from ops_mail.core.mailbox import VARIABLES, MailboxSource
 from ops_mail.errors import Failure, ImapError
 from ops_mail.imap.errors import Refused
 from ops_mail.imap.protocol import ConnectionFailed, SessionProtocol
@@ -37,12 +38,18 @@ class Reply:
 
 
 class Channel:
-    """The connection as the session uses it. After an error or a cancellation it refuses further use."""
+    """The connection as the session uses it. After an error or a cancellation it refuses further use.
 
-    def __init__(self, protocol: SessionProtocol, address: str, timeout_seconds: float) -> None:
+    `source`: how errors name the mailbox's settings.
+    """
+
+    def __init__(
+        self, protocol: SessionProtocol, address: str, timeout_seconds: float, source: MailboxSource = VARIABLES
+    ) -> None:
         self.protocol = protocol
         self.address = address
         self.timeout_seconds = timeout_seconds
+        self.source = source
         self.lock = asyncio.Lock()
         self.on_life: Callable[[], None] = lambda: None
         self._secrets: list[str] = []

@@ -46,7 +46,7 @@ async def connect(options: SessionOptions) -> SessionProtocol:
             Failure.UNREACHABLE,
             f"{options.address} was not there within {options.connect_timeout_seconds:g} s "
             f"({steps.now} did not finish): "
-            "check OPS_MAIL_IMAP_HOST, OPS_MAIL_IMAP_PORT, OPS_MAIL_IMAP_SECURITY and the firewall",
+            f"check {options.source.names('host', 'port', 'security', also='the firewall')}",
         ) from None
     except BaseException:
         protocol.fail(Failure.LOST, "the connection was given up")
@@ -61,7 +61,7 @@ class _Steps:
 
 
 def _early_end(options: SessionOptions, error: ConnectionFailed) -> ImapError:
-    hint = "check OPS_MAIL_IMAP_HOST, OPS_MAIL_IMAP_PORT and OPS_MAIL_IMAP_SECURITY"
+    hint = f"check {options.source.names('host', 'port', 'security')}"
     return ImapError(error.failure, f"{options.address}: {error.text} instead of greeting: {hint}")
 
 
@@ -71,9 +71,9 @@ async def _resolve(options: SessionOptions) -> Sequence[Address]:
         return await addresses_of(options.host, options.port)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
+        advice = f"check {options.source.names('host', also='the DNS of this machine')}"
         raise ImapError(
-            Failure.UNREACHABLE,
-            f"the name {options.host} cannot be resolved ({reason}): check OPS_MAIL_IMAP_HOST and this machine's DNS",
+            Failure.UNREACHABLE, f"the name {options.host} cannot be resolved ({reason}): {advice}"
         ) from None
 
 
@@ -102,5 +102,5 @@ async def _dial(options: SessionOptions, addresses: Sequence[Address]) -> socket
     raise ImapError(
         Failure.UNREACHABLE,
         f"no connection to {options.address} ({'; '.join(reasons)}): "
-        "check OPS_MAIL_IMAP_HOST, OPS_MAIL_IMAP_PORT and the firewall",
+        f"check {options.source.names('host', 'port', also='the firewall')}",
     )

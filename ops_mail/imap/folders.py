@@ -35,7 +35,7 @@ async def select(channel: Channel, folder: str, *, read_only: bool) -> SelectedF
     try:
         name = folder_argument(folder)
     except ValueError:
-        message = "the folder's name holds a line break: check OPS_MAIL_IMAP_FOLDER"
+        message = f"the folder's name holds a line break: check {channel.source.names('folder')}"
         raise ImapError(Failure.FOLDER, message) from None
     view = channel.protocol.view
     view.begin_select()
@@ -83,7 +83,7 @@ async def _uid_validity_by_status(channel: Channel, name: str) -> int | None:
 
 
 async def _refused(channel: Channel, folder: str, reply: Reply) -> ImapError:
-    hint = "check OPS_MAIL_IMAP_FOLDER"
+    hint = f"check {channel.source.names('folder')}"
     if "unsafe login" in reply.text.lower():
         hint = "the provider wants IMAP to be switched on and the client to be allowed in its web mail"
     elif reply.result == "NO":

@@ -60,7 +60,7 @@ async def _start_tls(channel: Channel, options: SessionOptions) -> None:
     if not reply.ok:
         raise _give_up(
             channel, Failure.TLS,
-            f"{options.address} does not offer STARTTLS ({reply.text}): set OPS_MAIL_IMAP_SECURITY to tls, "
+            f"{options.address} does not offer STARTTLS ({reply.text}): set {options.source.names('security')} to tls, "
             "with the port for it",
         )  # fmt: skip
     protocol = channel.protocol
@@ -99,7 +99,8 @@ def _as_set(line: bytes) -> frozenset[str]:
 
 async def _authenticate(channel: Channel, options: SessionOptions, capabilities: frozenset[str]) -> None:
     if not _can_be_sent(options.username):
-        message = f"the user name {options.username!r} holds a line break or is no UTF-8: check OPS_MAIL_IMAP_USERNAME"
+        where = options.source.names("username")
+        message = f"the user name {options.username!r} holds a line break or is no UTF-8: check {where}"
         raise _give_up(channel, Failure.AUTH, message)
     secret = await _read_secret(channel, options)
     channel.keep_secret(secret)
@@ -109,7 +110,7 @@ async def _authenticate(channel: Channel, options: SessionOptions, capabilities:
         raise _give_up(
             channel, Failure.AUTH,
             f"{options.address} allows no password login on this connection (LOGINDISABLED): "
-            "set OPS_MAIL_IMAP_SECURITY to tls or starttls, or OPS_MAIL_IMAP_AUTH to oauth2",
+            f"set {options.source.names('security')} to tls or starttls, or {options.source.names('auth')} to oauth2",
         )  # fmt: skip
     else:
         reply = await _send_password(channel, options, capabilities, secret)
@@ -118,9 +119,9 @@ async def _authenticate(channel: Channel, options: SessionOptions, capabilities:
     if _is_passing(reply):
         raise _give_up(channel, Failure.PROTOCOL, f"{options.address} cannot check logins now: {reply.text}")
     if options.auth is AuthMethod.OAUTH2:
-        settings = "OPS_MAIL_IMAP_USERNAME and the access token in OPS_MAIL_IMAP_PASSWORD (is it still valid?)"
+        settings = f"{options.source.names('username', 'password')} (is the access token still valid?)"
     else:
-        settings = "OPS_MAIL_IMAP_USERNAME and OPS_MAIL_IMAP_PASSWORD (many providers want an app password)"
+        settings = f"{options.source.names('username', 'password')} (many providers want an app password)"
     message = f"{options.address} refused the login of {options.username}: {reply.text}: check {settings}"
     raise _give_up(channel, Failure.AUTH, message)
 
@@ -135,7 +136,8 @@ async def _read_secret(channel: Channel, options: SessionOptions) -> str:
         secret = await asyncio.to_thread(options.read_password)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__  # a ValueError's text might show the secret
-        message = f"the password of {options.username} cannot be read ({reason}): check OPS_MAIL_IMAP_PASSWORD"
+        where = options.source.names("password")
+        message = f"the password of {options.username} cannot be read ({reason}): check {where}"
         raise _give_up(channel, Failure.AUTH, message) from None
     except BaseException:
         channel.abort()
@@ -144,7 +146,7 @@ async def _read_secret(channel: Channel, options: SessionOptions) -> str:
         raise _give_up(
             channel, Failure.AUTH,
             f"the password of {options.username!r} is empty, holds a line break or is no UTF-8: "
-            "check OPS_MAIL_IMAP_PASSWORD",
+            f"check {options.source.names('password')}",
         )  # fmt: skip
     return secret
 

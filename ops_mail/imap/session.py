@@ -203,7 +203,7 @@ class ImapSession:
 async def open_session(options: SessionOptions) -> ImapSession:
     """Connects, secures, logs in, asks for the capabilities and sends ID. Raises ImapError, with nothing left open."""
     protocol = await connect(options)
-    channel = Channel(protocol, options.address, options.command_timeout_seconds)
+    channel = Channel(protocol, options.address, options.command_timeout_seconds, options.source)
     try:
         capabilities = await log_in(channel, options)
     except BaseException:

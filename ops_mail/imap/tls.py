@@ -26,7 +26,8 @@ async def tls_context(options: SessionOptions) -> ssl.SSLContext:
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         raise ImapError(
             Failure.TLS,
-            f"the certificate authorities in {ca_file} cannot be read ({_reason(error)}): check OPS_MAIL_IMAP_CA_FILE",
+            f"the certificate authorities in {ca_file} cannot be read ({_reason(error)}): "
+            f"check {options.source.names('ca_file')}",
         ) from None
 
 
@@ -49,35 +50,34 @@ def _cached_context(ca_file: Path | None, changed_ns: int) -> ssl.SSLContext:  #
 
 def handshake_error(options: SessionOptions, error: OSError) -> ImapError:
     """The ImapError for a handshake that failed."""
-    where = options.address
+    where, source = options.address, options.source
     if isinstance(error, ssl.SSLCertVerificationError):
         return ImapError(Failure.TLS, _certificate_text(options, error))
     if isinstance(error, ssl.SSLError) and error.reason in _NOT_TLS:
         return ImapError(
             Failure.TLS,
-            f"{where} does not speak TLS: check OPS_MAIL_IMAP_PORT, or set OPS_MAIL_IMAP_SECURITY to starttls",
+            f"{where} does not speak TLS: check {source.names('port')}, or set {source.names('security')} to starttls",
         )
     return ImapError(
         Failure.TLS,
-        f"the TLS handshake with {where} failed ({_reason(error)}): "
-        "check OPS_MAIL_IMAP_PORT and OPS_MAIL_IMAP_SECURITY",
+        f"the TLS handshake with {where} failed ({_reason(error)}): check {source.names('port', 'security')}",
     )
 
 
 def _certificate_text(options: SessionOptions, error: ssl.SSLCertVerificationError) -> str:
-    start = f"the certificate of {options.address}"
+    start, authority = f"the certificate of {options.address}", options.source.names("ca_file")
     code = error.verify_code
     if code == _EXPIRED:
         return f"{start} has expired: the server needs a new one (or this machine's clock is wrong)"
     if code == _NOT_YET_VALID:
         return f"{start} is not valid yet: is this machine's clock right?"
     if code in (_SELF_SIGNED, _SELF_SIGNED_IN_CHAIN):
-        return f"{start} is self-signed, or its authority is unknown here: name that in OPS_MAIL_IMAP_CA_FILE"
+        return f"{start} is self-signed, or its authority is unknown here: name that in {authority}"
     if code in (_NO_ISSUER, _NO_ISSUER_LOCAL):
-        return f"{start} is signed by an authority unknown here: name it in OPS_MAIL_IMAP_CA_FILE"
+        return f"{start} is signed by an authority unknown here: name it in {authority}"
     if code in (_HOST_MISMATCH, _IP_MISMATCH):
-        return f"{start} is not made out to {options.host} (host name mismatch): check OPS_MAIL_IMAP_HOST"
-    return f"{start} was not accepted ({error.verify_message}): check OPS_MAIL_IMAP_CA_FILE"
+        return f"{start} is not made out to {options.host} (host name mismatch): check {options.source.names('host')}"
+    return f"{start} was not accepted ({error.verify_message}): check {authority}"
 
 
 def expiry(certificate: object) -> datetime | None:

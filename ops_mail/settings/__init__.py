@@ -5,6 +5,7 @@ from ops_mail.settings.mailbox import (
     AfterAction,
     AfterLanding,
     AuthMethod,
+    MailboxSource,
     Security,
     StartMode,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "LogLevel",
     "LogSettings",
     "MailboxSettings",
+    "MailboxSource",
     "MaintenanceSettings",
     "Role",
     "Secret",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from ops_mail.settings.inputs import IMAP_PREFIX, PREFIX, MailboxInput
-from ops_mail.settings.mailbox import AfterAction
+from ops_mail.settings.mailbox import VARIABLES, AfterAction, MailboxSource
 from ops_mail.settings.model import MailboxSettings
 from ops_mail.settings.problems import did_you_mean, problem_lines
 from ops_mail.settings.secret import Secret, SecretError
@@ -26,7 +27,7 @@ def mailbox_from_variables(variables: Mapping[str, str], problems: list[str]) ->
         for name, value in variables.items()
         if name.startswith(IMAP_PREFIX)
     }
-    return _build(values, _variable, Path(), problems)
+    return _build(values, _variable, Path(), VARIABLES, problems)
 
 
 def mailboxes_from_file(path: Path, problems: list[str]) -> list[MailboxSettings]:
@@ -51,8 +52,8 @@ def mailboxes_from_file(path: Path, problems: list[str]) -> list[MailboxSettings
         problems.append(f"{label}: names no mailbox; each one starts with [[mailbox]]")
         return []
     built = [
-        _build(_without_empty(table), _toml_label(label, table, number), path.parent, problems)
-        for number, table in enumerate(tables, 1)
+        _build(_without_empty(table), _toml_label(label, entry), path.parent, MailboxSource(path, entry), problems)
+        for table, entry in ((table, _entry(table, number)) for number, table in enumerate(tables, 1))
     ]
     return [mailbox for mailbox in built if mailbox is not None]
 
@@ -84,19 +85,25 @@ def _variable(key: str) -> str:
     return f"{IMAP_PREFIX}{key.upper()}"
 
 
-def _toml_label(file_label: str, table: Mapping[str, Any], number: int) -> Label:
+def _toml_label(file_label: str, entry: str) -> Label:
+    return lambda key: f"{file_label}: {entry}: {key}"
+
+
+def _entry(table: Mapping[str, Any], number: int) -> str:
+    """What one entry of the file is called in words."""
     name = table.get("name") or table.get("username")
-    which = (
+    return (
         f'mailbox "{name}"' if isinstance(name, str) and name.isprintable() and len(name) <= 80 else f"mailbox {number}"
     )
-    return lambda key: f"{file_label}: {which}: {key}"
 
 
 def _without_empty(table: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in table.items() if not (isinstance(value, str) and not value.strip())}
 
 
-def _build(values: Mapping[str, Any], label: Label, base: Path, problems: list[str]) -> MailboxSettings | None:
+def _build(
+    values: Mapping[str, Any], label: Label, base: Path, source: MailboxSource, problems: list[str]
+) -> MailboxSettings | None:
     try:
         given = MailboxInput.model_validate(values)
     except ValidationError as error:
@@ -123,6 +130,7 @@ def _build(values: Mapping[str, Any], label: Label, base: Path, problems: list[s
         ca_file=ca_file,
         start=given.start,
         after_landing=given.after_landing,
+        source=replace(source, password_key="password" if given.password_file is None else "password_file"),
     )
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ops_mail.settings.database_url import DatabaseUrl, safe_database_url
-from ops_mail.settings.mailbox import KEEP, AfterLanding, AuthMethod, Security, StartMode
+from ops_mail.settings.mailbox import KEEP, VARIABLES, AfterLanding, AuthMethod, MailboxSource, Security, StartMode
 from ops_mail.settings.secret import Secret
 
 
@@ -46,7 +46,10 @@ class LogFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MailboxSettings:
-    """One folder of one mailbox. `folder` is plain Unicode; `start` as a date means INTERNALDATE on or after it."""
+    """One folder of one mailbox. `folder` is plain Unicode; `start` as a date means INTERNALDATE on or after it.
+
+    `source`: where all this is set.
+    """
 
     name: str
     host: str
@@ -59,6 +62,7 @@ class MailboxSettings:
     ca_file: Path | None = None
     start: StartMode | date = StartMode.ALL
     after_landing: AfterLanding = KEEP
+    source: MailboxSource = VARIABLES
 
 
 @dataclass(frozen=True, slots=True)

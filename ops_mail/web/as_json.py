@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from ops_mail.store.overview_model import Tally
+from ops_mail.web.advice import advice_for
 from ops_mail.web.language import Language
 from ops_mail.web.snapshot import InstanceView, LeaderView, MailboxView, MailView, OverviewView, Snapshot
 from ops_mail.web.when import iso
@@ -36,7 +37,7 @@ def as_json(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _mailbox(mailbox: MailboxView) -> dict[str, Any]:
-    trouble = mailbox.trouble
+    trouble, advice = mailbox.trouble, advice_for(mailbox, _ENGLISH)
     return {
         "name": mailbox.name,
         "folder": mailbox.folder,
@@ -54,7 +55,7 @@ def _mailbox(mailbox: MailboxView) -> dict[str, Any]:
         "failures": mailbox.failures,
         "last_error": mailbox.last_error,
         "trouble": None if trouble is None else trouble.value,
-        "advice": None if trouble is None else _ENGLISH(f"advice.{trouble}"),
+        "advice": None if advice is None else str(advice),
         "idle_trusted": mailbox.idle_trusted,
         "state_since": _time(mailbox.state_since),
         "next_wait_over_at": _time(mailbox.next_wait_over_at),

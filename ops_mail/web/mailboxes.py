@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from ops_mail.core.counted import counted
 from ops_mail.core.health import mailbox_readiness
 from ops_mail.core.ids import FolderKey
 from ops_mail.core.states import State
@@ -60,6 +61,7 @@ def own_mailbox(mailbox: MailboxStatus, row: FolderRow | None, now_boot: float) 
         last_sync_at=_later(mailbox.last_sync_at, cursor.last_sync_at if cursor else None),
         last_landed_at=_later(mailbox.last_landed_at, row.last_landed_at if row else None),
         leader=_leader(cursor) if standing_by and cursor is not None and cursor.lease_live else None,
+        source=mailbox.source,
     )
 
 
@@ -139,7 +141,7 @@ def _foreign_level(
     if age > limit_seconds:
         return Level.BAD, f"last sync {age:.0f} s ago"
     if cursor.failures:
-        return Level.WARN, f"{cursor.failures} failures in a row"
+        return Level.WARN, f"{counted(cursor.failures, 'failure')} in a row"
     return Level.OK, ""
 
 

@@ -10,13 +10,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from ops_mail.web.advice import advice_for
 from ops_mail.web.assets import asset_url
 from ops_mail.web.chart import HEIGHT, chart_of
 from ops_mail.web.display import size_text
 from ops_mail.web.headline import Headline, headline_of
 from ops_mail.web.language import Language
 from ops_mail.web.snapshot import Level, Snapshot
-from ops_mail.web.trouble import SETTINGS_OF_A_MAILBOX
 from ops_mail.web.when import absolute, iso, relative
 from ops_mail.web.words import Words
 
@@ -103,7 +103,7 @@ def _context(snapshot: Snapshot, words: Words, *, live: bool) -> dict[str, Any]:
         "headline": headline_of(snapshot),
         "chart": None if snapshot.overview is None else chart_of(snapshot.overview.hours),
         "chart_height": HEIGHT,
-        "settings_of_a_mailbox": SETTINGS_OF_A_MAILBOX,
+        "advice_for": lambda box: advice_for(box, words),
         "relative": lambda at: relative(at, snapshot.now, words),
         "absolute": lambda at: absolute(at, snapshot.now),
     }

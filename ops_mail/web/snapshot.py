@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from ops_mail.core.mail import MessageStatus
+from ops_mail.core.mailbox import MailboxSource
 from ops_mail.store.overview import SET_ASIDE
 from ops_mail.store.overview_model import Hour, Tally
 from ops_mail.web.trouble import Trouble
@@ -39,7 +40,10 @@ class LeaderView:
 
 @dataclass(frozen=True, slots=True)
 class MailboxView:
-    """One folder of one mailbox. `here`: this process runs it; else all is from the database, and None = not known."""
+    """One folder of one mailbox. `here`: this process runs it; else all is from the database, and None = not known.
+
+    `source`: where its settings stand.
+    """
 
     name: str
     folder: str
@@ -66,6 +70,7 @@ class MailboxView:
     last_sync_at: datetime | None
     last_landed_at: datetime | None
     leader: LeaderView | None = None
+    source: MailboxSource | None = None
 
 
 @dataclass(frozen=True, slots=True)

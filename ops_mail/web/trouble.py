@@ -49,5 +49,5 @@ def trouble_of(failure: Failure | None, error: str | None) -> Trouble | None:
         return Trouble(failure.value)
     if not error:
         return None
-    text = error.lower()
+    text = error.partition(": check ")[0].lower()  # not what its advice names: files and mailboxes of any name
     return next((trouble for trouble, signs in _SIGNS if any(sign in text for sign in signs)), Trouble.PROTOCOL)

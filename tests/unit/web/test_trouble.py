@@ -39,3 +39,8 @@ def test_no_error_is_no_trouble() -> None:
 )
 def test_an_error_of_another_process_is_known_by_its_words(error: str, trouble: str) -> None:
     assert trouble_of(None, error) == trouble
+
+
+def test_the_names_in_its_advice_say_nothing_about_an_error() -> None:
+    error = 'h:993 refused the login of u: NO: check password of mailbox "guards" in /srv/release/mailboxes.toml'
+    assert trouble_of(None, error) is Trouble.AUTH
