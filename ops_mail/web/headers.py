@@ -19,10 +19,16 @@ _HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
+_SERVER = {"Server": "ops-mail"}  # instead of the versions of Python and aiohttp
+
+
+def own_headers() -> dict[str, str]:
+    """For an answer that no handler of ours has made."""
+    return _HEADERS | _SERVER
 
 
 async def add_security_headers(_request: web.Request, response: web.StreamResponse) -> None:
     """A signal handler for `on_response_prepare`; what an answer has set itself stays."""
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
-    response.headers["Server"] = "ops-mail"  # instead of the versions of Python and aiohttp
+    response.headers.update(_SERVER)

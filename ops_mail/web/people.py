@@ -28,6 +28,7 @@ log = structlog.get_logger("ops_mail.web")
 PATIENCE_SECONDS = 1.0
 """How long the first request after a quiet time waits for the database; later ones find what is there."""
 
+_BODY_SECONDS = 10.0
 _REFUSAL_SECONDS = 0.5
 _REFUSALS_AT_ONCE = 8
 
@@ -98,7 +99,11 @@ class PeopleHandlers:
             raise web.HTTPForbidden(text="not from another site\n")
         if self._refusing >= _REFUSALS_AT_ONCE:
             return self._form(reader, 429, "sign_in.busy")
-        typed = (await request.post()).get("token", "")
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                typed = (await request.post()).get("token", "")
+        except TimeoutError:
+            raise web.HTTPRequestTimeout from None
         try:
             right = isinstance(typed, str) and await self._gate.accepts(typed)
         except SecretError as error:

@@ -12,6 +12,7 @@ from prometheus_client.aiohttp import make_aiohttp_handler
 from ops_mail.errors import OpsMailError
 from ops_mail.store.overview import OverviewReader
 from ops_mail.web.assets import serve_asset
+from ops_mail.web.connections import Doorman, note_request
 from ops_mail.web.headers import add_security_headers
 from ops_mail.web.people import PeopleHandlers
 from ops_mail.web.probes import health_view, ready_view
@@ -21,6 +22,7 @@ log = structlog.get_logger("ops_mail.web")
 
 _SHUTDOWN_SECONDS = 1.0  # aiohttp's cleanup takes up to twice this
 _LARGEST_BODY = 4096  # the only thing ever sent here is a token
+_BACKLOG = 512  # a crowd at the door must not keep a probe from being accepted
 
 
 class WebServer:
@@ -30,7 +32,7 @@ class WebServer:
         self._sources = sources
         self._people = PeopleHandlers(sources, options or WebOptions())
         self._description = (files("ops_mail.web") / "openapi.json").read_bytes()
-        application = web.Application(client_max_size=_LARGEST_BODY)
+        application = web.Application(client_max_size=_LARGEST_BODY, middlewares=[note_request])
         application.on_response_prepare.append(add_security_headers)
         router = application.router
         router.add_get("/healthz", self._healthz)
@@ -39,23 +41,24 @@ class WebServer:
         router.add_get("/api/openapi.json", self._openapi)
         router.add_get("/static/{name}", serve_asset)
         self._people.add_routes(router)
-        self._runner = web.AppRunner(
-            application, handle_signals=False, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS
-        )
+        self._runner = web.AppRunner(application, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS)
+        self._listening: asyncio.Server | None = None
         self.port = 0
 
     async def start(self, host: str, port: int) -> None:
         """Listen on host and port (0 = the system's choice, then in `port`)."""
         await self._runner.setup()
+        assert self._runner.server is not None  # noqa: S101 - what setup is for
+        doorman = Doorman(self._runner.server)
         try:
-            await web.TCPSite(self._runner, host, port).start()
+            self._listening = await asyncio.get_running_loop().create_server(doorman, host, port, backlog=_BACKLOG)
         except OSError as error:
             await self.close()
             raise OpsMailError(
                 f"cannot listen on {host}:{port}: {error.strerror or error}; "
                 "set OPS_MAIL_HTTP_HOST and OPS_MAIL_HTTP_PORT to a free address"
             ) from error
-        self.port = self._runner.addresses[0][1]
+        self.port = self._listening.sockets[0].getsockname()[1]
         log.info("http_listening", host=host, port=self.port)
 
     def connect_database(self, reader: OverviewReader, ready: asyncio.Event) -> None:
@@ -68,6 +71,8 @@ class WebServer:
 
     async def close(self) -> None:
         self._people.close()
+        if self._listening is not None:
+            self._listening.close()
         try:
             async with asyncio.timeout(2 * _SHUTDOWN_SECONDS + 0.5):
                 await self._runner.cleanup()
