@@ -16,7 +16,7 @@ def keep_contents_in(store: Store, store_url: str) -> None:
     """From now on `store` keeps contents there. Raises ConfigError for a place that cannot be used."""
     objects = objects_of(store_url)
     if objects is not None:
-        store.blobs = ExternalBlobs(store.database, objects)
+        store.blobs = ExternalBlobs(store.database, objects, store_url)
 
 
 def objects_of(store_url: str) -> Objects | None:

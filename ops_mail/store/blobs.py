@@ -23,7 +23,8 @@ from ops_mail.store.schema import blob, blob_chunk
 
 CHUNK_BYTES = 256 * 1024
 _FEED_BYTES = 256  # 4 bytes of zstd may stand for 128 KiB, so input is fed in drops: at most 8 MiB come out of each
-_ROUNDS = 5
+ROUNDS = 5  # a hash that comes and goes is looked for so often
+_NAMES = 500  # hashes in one statement
 
 
 class BlobStore(Protocol):
@@ -33,41 +34,62 @@ class BlobStore(Protocol):
         """Makes sure that all `blobs` are stored before the transaction of `connection` commits. Repeatable."""
 
     def open(self, sha256: str) -> AsyncIterator[bytes]:
-        """The plain content in pieces, checked against its hash at the end. StoreRefused if absent or damaged."""
+        """The plain content in pieces, checked against its hash at the end.
+
+        Raises StoreRefused if it is absent, damaged, or kept where STORE_URL does not lead (any more).
+        """
 
 
 class DatabaseBlobs:
     """`ops_mail_blob` and `ops_mail_blob_chunk`: in pieces that no packet limit matters to."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, place: str | None = None) -> None:
         self._database = database
+        self._place = place
 
     async def put(self, connection: AsyncConnection, blobs: Sequence[Blob]) -> None:
         """As BlobStore.put. In the order of the hashes, so that two transactions with common content wait in turn."""
         wanted = {one.sha256: one for one in blobs}
-        for _ in range(_ROUNDS):
+        for _ in range(ROUNDS):
             present = await self._lock_present(connection, wanted)
-            missing = [wanted[sha256] for sha256 in sorted(wanted.keys() - present)]
+            missing = [wanted[sha256] for sha256 in sorted(wanted.keys() - present.keys())]
             if not missing or await self._insert_heads(connection, missing):
                 break
         else:
             raise StoreRefused("content could not be stored: its hashes come and go")
-        await self._insert_chunks(connection, missing)
+        # What was stored elsewhere before STORE_URL was changed: nobody knows for how long it stays there.
+        elsewhere = await self._without_chunks(connection, sorted(present))
+        await self._insert_chunks(connection, [*missing, *(wanted[sha256] for sha256 in elsewhere)])
 
-    async def _lock_present(self, connection: AsyncConnection, wanted: dict[str, Blob]) -> set[str]:
-        """Which are there. The shared lock keeps them there until our reference to them is committed."""
+    async def _lock_present(self, connection: AsyncConnection, wanted: dict[str, Blob]) -> dict[str, str | None]:
+        """Which are there, and their places. The shared lock keeps them there until our reference is committed."""
         names = sorted(wanted)
-        found: set[str] = set()
-        for at in range(0, len(names), 500):
-            select = sa.select(blob.c.sha256).where(blob.c.sha256.in_(names[at : at + 500])).order_by(blob.c.sha256)
-            found.update((await connection.execute(select.with_for_update(read=True))).scalars())
+        found: dict[str, str | None] = {}
+        for at in range(0, len(names), _NAMES):
+            mine = blob.c.sha256.in_(names[at : at + _NAMES])
+            select = sa.select(blob.c.sha256, blob.c.place).where(mine).order_by(blob.c.sha256)
+            rows = await connection.execute(select.with_for_update(read=True))
+            found.update((row.sha256, row.place) for row in rows)
         return found
+
+    async def _without_chunks(self, connection: AsyncConnection, names: list[str]) -> list[str]:
+        chunked: set[str] = set()
+        for at in range(0, len(names), _NAMES):
+            first = sa.and_(blob_chunk.c.sha256.in_(names[at : at + _NAMES]), blob_chunk.c.seq == 0)
+            chunked.update((await connection.execute(sa.select(blob_chunk.c.sha256).where(first))).scalars())
+        return [name for name in names if name not in chunked]
 
     async def _insert_heads(self, connection: AsyncConnection, missing: list[Blob]) -> bool:
         """False if another transaction stored one of them meanwhile (nothing of this statement remains then)."""
         now = (await connection.execute(sa.select(db_now()))).scalar_one()
         rows = [
-            {"sha256": one.sha256, "size_bytes": one.size_bytes, "encoding": one.encoding, "created_at": now}
+            {
+                "sha256": one.sha256,
+                "size_bytes": one.size_bytes,
+                "encoding": one.encoding,
+                "created_at": now,
+                "place": self._place,
+            }
             for one in missing
         ]
         try:
@@ -99,7 +121,7 @@ class DatabaseBlobs:
             head = (await connection.execute(sa.select(blob).where(blob.c.sha256 == sha256))).one_or_none()
         if head is None:
             raise StoreRefused(f"no content is stored under {sha256}")
-        decode = _decoder(head.encoding)
+        decode = decoder(head.encoding)
         digest, size, seq = hashlib.sha256(), 0, 0
         while (data := await self._chunk(sha256, seq)) is not None:
             seq += 1
@@ -108,12 +130,29 @@ class DatabaseBlobs:
                 size += len(piece)
                 yield piece
         if digest.hexdigest() != sha256 or size != head.size_bytes:
-            raise StoreRefused(f"the content stored under {sha256} is damaged")
+            raise damaged(sha256) if seq else not_here(sha256, head.place, "db:")
 
     async def _chunk(self, sha256: str, seq: int) -> bytes | None:
         find = sa.select(blob_chunk.c.data).where(blob_chunk.c.sha256 == sha256, blob_chunk.c.seq == seq)
         async with self._database.reading("reading content") as connection:
             return (await connection.execute(find)).scalar_one_or_none()
+
+
+def damaged(sha256: str) -> StoreRefused:
+    """The error of a content that is there and is not what was stored."""
+    return StoreRefused(f"the content stored under {sha256} is damaged")
+
+
+def not_here(sha256: str, place: str | None, here: str) -> StoreRefused:
+    """The error of a content that is kept in another place than `here`, the one that STORE_URL names."""
+    if place is None:
+        return StoreRefused(
+            f"content {sha256} is not where OPS_MAIL_STORE_URL leads ({here}); to read it, set that to the directory or"
+            " bucket that it named when the mail landed"
+        )
+    return StoreRefused(
+        f"content {sha256} is kept in {place}; to read it, set OPS_MAIL_STORE_URL to that (it leads to {here} now)"
+    )
 
 
 def _read_piece(path: Path, offset: int) -> bytes:
@@ -131,7 +170,8 @@ class _Decode(Protocol):
     def __call__(self, data: bytes) -> Iterator[bytes]: ...
 
 
-def _decoder(encoding: str) -> _Decode:
+def decoder(encoding: str) -> _Decode:
+    """What makes plain pieces of stored ones, in their order. Raises StoreRefused, it and what it returns."""
     if encoding == "identity":
         return lambda data: iter((data,))
     if encoding != "zstd":

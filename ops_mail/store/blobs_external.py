@@ -17,13 +17,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ops_mail.core.mail import Blob
 from ops_mail.errors import StoreRefused
-from ops_mail.store.blobs import _ROUNDS, DatabaseBlobs, _decoder
+from ops_mail.store.blobs import ROUNDS, DatabaseBlobs, damaged, decoder, not_here
 from ops_mail.store.database import Database
 from ops_mail.store.schema import blob
 
 ORPHAN_SECONDS = 86_400.0
 _WRITERS = 8
 _SUFFIXES = {"zstd": ".zst", "identity": ""}
+_PLACE_CHARS = 512
+
+
+class ObjectAbsent(StoreRefused):
+    """There is no object of this name in the place."""
 
 
 class Objects(Protocol):
@@ -36,7 +41,7 @@ class Objects(Protocol):
         """Whether there is one."""
 
     def read(self, name: str) -> AsyncIterator[bytes]:
-        """Its bytes in pieces. Raises StoreRefused when there is none."""
+        """Its bytes in pieces. Raises ObjectAbsent when there is none."""
 
     async def delete(self, name: str) -> None:
         """Nothing happens when there is none."""
@@ -51,24 +56,28 @@ def object_name(sha256: str, encoding: str) -> str:
 
 
 class ExternalBlobs(DatabaseBlobs):
-    """As BlobStore."""
+    """As BlobStore. `place` is the STORE_URL that leads to `objects`."""
 
-    def __init__(self, database: Database, objects: Objects) -> None:
-        super().__init__(database)
+    def __init__(self, database: Database, objects: Objects, place: str) -> None:
+        self._here = place.rstrip("/")[:_PLACE_CHARS]
+        super().__init__(database, self._here)
         self.objects = objects
 
     async def put(self, connection: AsyncConnection, blobs: Sequence[Blob]) -> None:
         """As BlobStore.put."""
         wanted = {one.sha256: one for one in blobs}
-        for _ in range(_ROUNDS):
+        for _ in range(ROUNDS):
             present = await self._lock_present(connection, wanted)
-            missing = [wanted[sha256] for sha256 in sorted(wanted.keys() - present)]
+            missing = [wanted[sha256] for sha256 in sorted(wanted.keys() - present.keys())]
             await self._write(missing, even_if_there=True)
             if not missing or await self._insert_heads(connection, missing):
                 break
         else:
             raise StoreRefused("content could not be stored: its hashes come and go")
         await self._write([wanted[sha256] for sha256 in sorted(present)], even_if_there=False)
+        moved = sorted(sha256 for sha256, place in present.items() if place != self._here)
+        if moved:
+            await connection.execute(sa.update(blob).where(blob.c.sha256.in_(moved)).values(place=self._here))
 
     async def _write(self, blobs: Sequence[Blob], *, even_if_there: bool) -> None:
         """Some at a time. A new one is written in any case, so that it is not taken for an old orphan meanwhile."""
@@ -95,15 +104,20 @@ class ExternalBlobs(DatabaseBlobs):
             async for piece in super().open(sha256):
                 yield piece
             return
-        decode = _decoder(head.encoding)
+        decode = decoder(head.encoding)
         digest, size = hashlib.sha256(), 0
-        async for data in self.objects.read(object_name(sha256, head.encoding)):
-            for piece in decode(data):
-                digest.update(piece)
-                size += len(piece)
-                yield piece
+        try:
+            async for data in self.objects.read(object_name(sha256, head.encoding)):
+                for piece in decode(data):
+                    digest.update(piece)
+                    size += len(piece)
+                    yield piece
+        except ObjectAbsent as error:
+            if head.place == self._here:
+                raise
+            raise not_here(sha256, head.place, self._here) from error
         if digest.hexdigest() != sha256 or size != head.size_bytes:
-            raise StoreRefused(f"the content stored under {sha256} is damaged")
+            raise damaged(sha256)
 
     async def delete_object(self, sha256: str, encoding: str) -> None:
         """For `blob_removal`."""

@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from ops_mail.errors import StoreRefused, StoreUnavailable
+from ops_mail.errors import StoreUnavailable
+from ops_mail.store.blobs_external import ObjectAbsent
 
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ class FileObjects:
         try:
             return await asyncio.to_thread(work, *values)
         except FileNotFoundError as error:
-            raise StoreRefused(f"{doing} {name}: there is no such file in {self._directory}") from error
+            raise ObjectAbsent(f"{doing} {name}: there is no such file in {self._directory}") from error
         except OSError as error:
             raise StoreUnavailable(f"{doing} {name} in {self._directory}: {error.strerror or error}") from error
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ops_mail.errors import ConfigError, StoreRefused, StoreUnavailable
+from ops_mail.errors import ConfigError, StoreUnavailable
+from ops_mail.store.blobs_external import ObjectAbsent
 
 _PIECE_BYTES = 256 * 1024
 _TIMEOUT = timedelta(seconds=60)
@@ -66,7 +67,7 @@ class S3Objects:
             async for piece in answer.stream(min_chunk_size=_PIECE_BYTES):
                 yield bytes(piece)
         except self._absent as error:
-            raise StoreRefused(f"reading {name}: there is no such object") from error
+            raise ObjectAbsent(f"reading {name}: there is no such object in the bucket") from error
         except (self._error, OSError) as error:
             raise StoreUnavailable(f"reading {name}: {_told(error)}") from error
 

@@ -131,6 +131,7 @@ blob = sa.Table(
     sa.Column("size_bytes", sa.BigInteger(), nullable=False),
     sa.Column("encoding", ascii_text(16), nullable=False),
     sa.Column("created_at", UtcDateTime(), nullable=False),
+    sa.Column("place", key_text(512)),  # the directory or bucket that holds it (too); None: the database, or unknown
     **TABLE_OPTIONS,
 )
 

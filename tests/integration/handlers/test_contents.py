@@ -24,6 +24,7 @@ from ops_mail.mime.prepare import PrepareLimits, prepare
 from ops_mail.store import Guard, LandingBatch, Lease, Store, open_store
 from ops_mail.store.blob_choice import delete_of, keep_contents_in
 from ops_mail.store.blob_removal import remove_all_unused
+from ops_mail.store.blobs import DatabaseBlobs
 from ops_mail.store.blobs_external import ExternalBlobs
 from ops_mail.store.blobs_file import FileObjects
 from ops_mail.store.retention import Removed, remove_old_contents
@@ -275,6 +276,38 @@ async def test_a_lost_object_is_written_again_with_the_next_mail_that_has_it(kep
         await kept.store.read_blob(sha256(raw))
     await kept.land(2, raw)
     assert await kept.store.read_blob(sha256(raw)) == raw
+
+
+@pytest.mark.parametrize("kept", ["file"], indirect=True)
+async def test_after_a_change_of_store_it_is_told_where_content_is_and_the_next_mail_brings_it_along(
+    kept: Kept, tables: Tables
+) -> None:
+    raw, old, new = mail_with(noise(3200)), f"file://{kept.folder}/contents", f"file://{kept.folder}/new"
+    await kept.land(1, raw)
+    in_files = kept.store.blobs
+
+    kept.store.blobs = DatabaseBlobs(kept.store.database)
+    with pytest.raises(StoreRefused, match=rf"kept in {old}; .* set OPS_MAIL_STORE_URL to that \(it leads to db: now"):
+        await kept.store.read_blob(sha256(raw))
+    keep_contents_in(kept.store, f"{new}/")
+    with pytest.raises(StoreRefused, match=f"is kept in {old}; .* leads to {new} now"):
+        await kept.store.read_blob(sha256(raw))
+
+    await kept.land(2, raw)
+    assert await kept.store.read_blob(sha256(raw)) == raw
+    kept.store.blobs = DatabaseBlobs(kept.store.database)
+    with pytest.raises(StoreRefused, match=f"is kept in {new}"):
+        await kept.store.read_blob(sha256(raw))
+    await kept.land(3, raw)
+    assert await kept.store.read_blob(sha256(raw)) == raw
+    kept.store.blobs = in_files
+    assert await kept.store.read_blob(sha256(raw)) == raw, "what is in the database is found whatever the setting"
+
+    tables.execute("DELETE FROM ops_mail_blob_chunk")
+    tables.execute("UPDATE ops_mail_blob SET place = NULL")  # as a program that did not note places would have it
+    kept.store.blobs = DatabaseBlobs(kept.store.database)
+    with pytest.raises(StoreRefused, match="set that to the directory or bucket that it named when the mail landed"):
+        await kept.store.read_blob(sha256(raw))
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -106,7 +106,7 @@ async def test_a_long_landing_does_not_hold_up_the_heartbeat(
 async def test_a_deadlock_is_tried_again(server_store: Store, lead: Lead) -> None:
     lease = await lead(server_store)
     contents = [b"%d" % n for n in range(40)]
-    insert = "INSERT INTO ops_mail_blob VALUES (%s, 1, 'identity', '2024-01-01')"
+    insert = "INSERT INTO ops_mail_blob VALUES (%s, 1, 'identity', '2024-01-01', NULL)"
     with pymysql.connect(**address(server_store), autocommit=False) as other, other.cursor() as cursor:
         # Many rows make the other transaction the dearer one, so the server gives up ours.
         for n in range(300):
