@@ -42,8 +42,8 @@ class AfterLandingActions:
         """
         if not self.configured or self._refused:
             return
-        # A mail whose bytes are not all in the store must never leave the server.
-        complete_only = self._policy.action is AfterAction.DELETE
+        # A mail whose bytes are not all in the store must never leave the folder: only there can it be fetched again.
+        complete_only = self._policy.action in (AfterAction.MOVE, AfterAction.DELETE)
         while uids := await self._tools.store.due_actions(
             self._key, uid_validity, complete_only=complete_only, limit=_AT_ONCE
         ):

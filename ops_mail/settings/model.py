@@ -132,7 +132,8 @@ class HandlerSettings:
 class MaintenanceSettings:
     """What runs in the background.
 
-    `retention_days` 0 keeps mails for ever, `verify_interval_seconds` 0 never compares with the server.
+    `retention_days` 0 keeps mails for ever, `verify_interval_seconds` 0 never compares with the server and never
+    fetches again what landed without its content.
     """
 
     verify_interval_seconds: float

@@ -7,6 +7,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.faults.harness import running
 from tests.faults.proxy import TO_CLIENT, TO_SERVER, Connection, FaultProxy, Rule
 from tests.integration.listener.settings import plain_settings
 from tests.servers.dovecot import Dovecot
+from tests.servers.scripted import Peer, ReceivedCommand, ScriptedImap
 from tests.servers.tables import Tables
 
 
@@ -83,6 +85,55 @@ async def test_delete_reaches_neither_mails_that_landed_under_keep_nor_mails_tha
         await app.until_state("idling")
         assert Tables(mariadb_url).count() == 3
     assert set(subjects(dovecot, user, "INBOX")) == {"1", "large"}
+
+
+async def test_a_mail_too_large_stays_where_it_is_until_a_larger_limit_completes_and_moves_it(
+    dovecot: Dovecot, mariadb_url: str, new_user: Callable[[], str]
+) -> None:
+    user, large = new_user(), b"Subject: large\r\n\r\n" + b"x" * 30_000
+    settings = plain_settings(dovecot.port, dovecot, user, mariadb_url, IMAP_AFTER_LANDING="move:Done")
+    dovecot.create_folder(user, "Done")
+    dovecot.append_many(user, "INBOX", [mail(1), large])
+    async with running(settings, MAX_MESSAGE_BYTES=20_000) as app:
+        await app.until(lambda: set(subjects(dovecot, user, "Done")) == {"1"}, "the move")
+        await app.until_state("idling")
+    assert set(subjects(dovecot, user, "INBOX")) == {"large"}
+    async with running(settings, VERIFY_INTERVAL_SECONDS=3600) as app:
+        await app.until(lambda: due(mariadb_url) == 0, "the action on what is complete now")
+    assert set(subjects(dovecot, user, "Done")) == {"1", "large"}
+    assert Tables(mariadb_url).hashes() == hashes(1) + Counter([hashlib.sha256(large).hexdigest()])
+
+
+async def test_a_mail_that_the_server_did_not_give_stays_where_it_is(tmp_path: Path) -> None:
+    server = ScriptedImap({uid: mail(uid) for uid in (1, 2, 3)})
+    in_trouble = True
+
+    async def fetch(peer: Peer, command: ReceivedCommand) -> None:
+        uid_set, _, items = command.arguments.partition(" ")
+        uids = peer.server.chosen(uid_set)
+        if in_trouble and "BODY" in items and 2 in uids:
+            await peer.no(command, "[SERVERBUG] internal error")
+        else:
+            lines = [peer.server.fetch_line(uid, items) for uid in uids]
+            await peer.send(*lines, f"{command.tag} OK done".encode())
+
+    server.on["UID FETCH"] = fetch
+    url = f"sqlite+aiosqlite:///{tmp_path}/mail.db"
+    settings = {"IMAP_HOST": "127.0.0.1", "IMAP_SECURITY": "plain", "IMAP_USERNAME": "ops", "IMAP_PASSWORD": "secret"}
+    more = {"IDLE_SECONDS": "0.2", "VERIFY_INTERVAL_SECONDS": "0.5", "IMAP_AFTER_LANDING": "move:Done"}
+    async with server, running(settings | more, IMAP_PORT=server.port, DATABASE_URL=url) as app:
+        await app.until(lambda: has_rows(url, 3) and due(url) == 1, "three rows, two of them complete")
+        await app.until_state("idling")
+        assert moved(server) == {1, 3}
+        in_trouble = False
+        await app.until(lambda: due(url) == 0, "the action on what is complete now")
+    assert moved(server) == {1, 2, 3}
+
+
+def moved(server: ScriptedImap) -> set[int]:
+    """The UIDs that the server was told to move."""
+    commands = [line.split() for line in server.received if b" UID MOVE " in line]
+    return {uid for words in commands for uid in server.chosen(words[3].decode())}
 
 
 async def test_a_folder_that_does_not_exist_is_told_and_landing_goes_on(
