@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from ops_mail.errors import ConfigError
+from ops_mail.store.pool_log import tell_in_one_line
 from ops_mail.store.tableguard import install_table_guard
 
 CONNECT_SECONDS = 10
@@ -111,6 +112,7 @@ def build_engine(url: URL, session: Session, *, pooled: bool, autocommit: bool =
     else:
         _prepare_sqlite(engine, session)
     install_table_guard(engine.sync_engine)
+    tell_in_one_line(engine.sync_engine.pool)
     return engine
 
 

@@ -48,7 +48,11 @@ class StopSwitch:
         self._timer = threading.Timer(max(0.1, self._grace_seconds - _HEADROOM_SECONDS), self._last_resort)
         self._timer.daemon = True
         self._timer.start()
-        self._loop.call_soon_threadsafe(self._begin, signal.Signals(number).name)
+        try:
+            self._loop.call_soon_threadsafe(self._begin, signal.Signals(number).name)
+        except RuntimeError:
+            # The loop is closed: the end that the signal asks for has come already, but for the interpreter's own.
+            return
 
     def _begin(self, name: str) -> None:
         log.info("stopping", signal=name, grace_seconds=self._grace_seconds)
