@@ -45,7 +45,8 @@ EXPOSE 8080
 # Alive, not ready: nothing remote that is down makes this fail.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
     CMD ["python", "-I", "-c", "import os, urllib.request as u; u.urlopen('http://127.0.0.1:' + os.environ.get('OPS_MAIL_HTTP_PORT', '8080') + '/healthz', timeout=4)"]
-# Exec form: the process itself is PID 1 and hears SIGTERM.
+# Exec form: the process itself is PID 1 and hears SIGTERM, but for the first 50 ms, while Python itself starts: process 1
+# has no default for it. A stop just then takes the whole grace period and is harmless; `docker run --init` avoids it.
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["ops-mail"]
 CMD ["run"]
