@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ops_mail.cli import choosing
+from ops_mail.core.audit_action import AuditAction
 
 if TYPE_CHECKING:
     from ops_mail.settings import Settings
@@ -54,42 +55,29 @@ def show(name: choosing.OneName, *, json: choosing.Json = False) -> None:
     raise typer.Exit(show_command(settings, name, as_json=json))
 
 
-@app.command()
-def retry(
-    names: choosing.Names = None,
-    *,
-    every: _All = False,
-    mailbox: choosing.Mailbox = None,
-    older_than: choosing.Older = None,
-    newer_than: choosing.Newer = None,
-    error: choosing.Error = None,
-    yes: _Yes = False,
-) -> None:
-    """Let dead mails be handled again, with all their attempts to come. What was tried stays recorded."""
-    settings = _settings()
-    from ops_mail.store.operating import RETRY
+def _add_decision(action: AuditAction, word: str, text: str) -> None:
+    """The command `word`, which does `action` to all mails that its options mean."""
 
-    chosen = _chosen(names, every, mailbox, older_than, newer_than, error)
-    raise typer.Exit(_act(settings, chosen, RETRY, "retry", yes=yes))
+    @app.command(word, help=text)
+    def decide(
+        names: choosing.Names = None,
+        *,
+        every: _All = False,
+        mailbox: choosing.Mailbox = None,
+        older_than: choosing.Older = None,
+        newer_than: choosing.Newer = None,
+        error: choosing.Error = None,
+        yes: _Yes = False,
+    ) -> None:
+        settings = _settings()
+        chosen = _chosen(names, every, mailbox, older_than, newer_than, error)
+        raise typer.Exit(_act(settings, chosen, action, word, yes=yes))
 
 
-@app.command()
-def discard(
-    names: choosing.Names = None,
-    *,
-    every: _All = False,
-    mailbox: choosing.Mailbox = None,
-    older_than: choosing.Older = None,
-    newer_than: choosing.Newer = None,
-    error: choosing.Error = None,
-    yes: _Yes = False,
-) -> None:
-    """Give dead mails up: they become `skipped`, and no longer hold up those behind them."""
-    settings = _settings()
-    from ops_mail.store.operating import DISCARD
-
-    chosen = _chosen(names, every, mailbox, older_than, newer_than, error)
-    raise typer.Exit(_act(settings, chosen, DISCARD, "discard", yes=yes))
+_RETRY = "Let dead mails be handled again, with all their attempts to come. What was tried stays recorded."
+_DISCARD = "Give dead mails up: they become `skipped`, and no longer hold up those behind them."
+_add_decision(AuditAction.DEAD_RETRY, "retry", _RETRY)
+_add_decision(AuditAction.DEAD_DISCARD, "discard", _DISCARD)
 
 
 def _settings() -> Settings:
@@ -115,7 +103,7 @@ def _chosen(
     return chosen
 
 
-def _act(settings: Settings, selection: Selection, action: str, word: str, *, yes: bool) -> int:
+def _act(settings: Settings, selection: Selection, action: AuditAction, word: str, *, yes: bool) -> int:
     from ops_mail.cli.mail_commands import count_command, dead_command
 
     count = count_command(settings, selection)

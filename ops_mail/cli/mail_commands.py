@@ -12,6 +12,7 @@ from ops_mail.cli.database import opened_store
 from ops_mail.cli.mail_lists import history_json, line_json, print_history, print_lines
 from ops_mail.cli.quiet import quiet_logs
 from ops_mail.cli.terminal import json_line, printable, write_json
+from ops_mail.core.audit_action import AuditAction
 from ops_mail.errors import StoreError
 from ops_mail.settings import Settings
 from ops_mail.store import Store
@@ -118,7 +119,7 @@ def count_command(settings: Settings, selection: Selection) -> int:
     return asyncio.run(count())
 
 
-def dead_command(settings: Settings, selection: Selection, action: str) -> int:
+def dead_command(settings: Settings, selection: Selection, action: AuditAction) -> int:
     """Does it; how many mails were changed."""
 
     async def act() -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from ops_mail.core.audit_action import AuditAction
 from ops_mail.core.mail import Listed
 from ops_mail.imap import ImapSession
 from ops_mail.listener.comparison import Scope, compare
@@ -94,6 +95,6 @@ class Verifier:
             return 0
         landed = await syncer.land_missing(missing)
         detail = {"uids": [mail.uid for mail in missing[:100]], "missing": len(missing), "landed": landed}
-        await self._tools.store.audit("system", "recovered", self._key.mailbox, None, detail)
-        self._tools.metrics.audit.labels(action="recovered").inc()
+        await self._tools.store.audit("system", AuditAction.RECOVERED, self._key.mailbox, None, detail)
+        self._tools.metrics.audit.labels(action=AuditAction.RECOVERED.value).inc()
         return landed

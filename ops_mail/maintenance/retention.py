@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import structlog
 
+from ops_mail.core.audit_action import AuditAction
 from ops_mail.core.health import Pulse
 from ops_mail.errors import StoreError
 from ops_mail.metrics import Metrics
@@ -14,7 +15,7 @@ from ops_mail.store import Store
 from ops_mail.store.blob_choice import delete_of
 from ops_mail.store.blob_removal import remove_all_unused
 from ops_mail.store.blobs_external import ExternalBlobs
-from ops_mail.store.retention import REMOVED, remove_old_contents
+from ops_mail.store.retention import remove_old_contents
 from ops_mail.waiting import sleep_or_stop
 
 log = structlog.get_logger("ops_mail.retention")
@@ -83,7 +84,7 @@ class Retention:
         if self._days:
             removed = await remove_old_contents(database, self._days, self._stop, delete)
             if removed.mails:
-                self._metrics.audit.labels(action=REMOVED).inc()
+                self._metrics.audit.labels(action=AuditAction.CONTENT_REMOVED.value).inc()
                 log.info("old_contents_removed", mails=removed.mails, blobs=removed.blobs, days=self._days)
         self._rounds += 1
         if self._rounds % _ROUNDS_A_SWEEP != 1:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 import sqlalchemy.exc as sa_exc
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from ops_mail.core.audit_action import AuditAction
 from ops_mail.core.mail import MessageStatus
 from ops_mail.core.outcome import AttemptOutcome, EndKind, Verdict, decide
 from ops_mail.core.textfit import cut_bytes, dump_json, fit
@@ -21,7 +22,6 @@ from ops_mail.store.edge import first_line, is_contention, is_environment
 from ops_mail.store.rows import ERROR_CHARS, TEXT_BYTES
 from ops_mail.store.schema import attempt, message
 
-DEAD = "dead"
 _STALE_LIMIT = 100
 _LOST = "the process died, or lost its lease, during this attempt"
 
@@ -105,7 +105,7 @@ async def write_one(connection: AsyncConnection, end: Ended) -> bool:
     await _close_attempt(connection, claim.message_pk, verdict.outcome, end.error, end.result)
     if verdict.status is MessageStatus.DEAD:
         detail = {"attempts": claim.attempt_no, "outcome": verdict.outcome.value, "error": _first_line(end.error)}
-        await add_audit(connection, "system", DEAD, claim.mailbox, claim.message_pk, detail)
+        await add_audit(connection, "system", AuditAction.DEAD, claim.mailbox, claim.message_pk, detail)
     return True
 
 
@@ -137,7 +137,7 @@ async def recover_stale(connection: AsyncConnection, max_attempts: int) -> list[
         await _close_attempt(connection, row.id, verdict.outcome, _LOST, None)
         if verdict.status is MessageStatus.DEAD:
             detail = {"attempts": row.attempts, "outcome": verdict.outcome.value, "error": _LOST}
-            await add_audit(connection, "system", DEAD, row.mailbox, row.id, detail)
+            await add_audit(connection, "system", AuditAction.DEAD, row.mailbox, row.id, detail)
         verdicts.append(verdict)
     return verdicts
 

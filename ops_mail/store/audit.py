@@ -8,24 +8,24 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from ops_mail.core.audit_action import AuditAction
 from ops_mail.core.ids import FolderKey, UidValidity
 from ops_mail.store.columns import db_now
 from ops_mail.store.schema import audit
 
-REKEYED = "rekeyed"
 _RECENT = 50  # numberings of one mailbox looked through for the one that is being counted
 
 
 async def add_audit(
     connection: AsyncConnection,
     actor: str,
-    action: str,
+    action: AuditAction,
     mailbox: str | None,
     message_pk: int | None,
     detail: Mapping[str, Any] | None,
 ) -> None:
     """One row, in the caller's transaction."""
-    values = {"actor": actor, "action": action, "mailbox": mailbox, "message_pk": message_pk, "detail": detail}
+    values = {"actor": actor, "action": action.value, "mailbox": mailbox, "message_pk": message_pk, "detail": detail}
     await connection.execute(sa.insert(audit).values(at=db_now(), **values))
 
 
@@ -34,25 +34,20 @@ async def add_numbering(
 ) -> None:
     """The row that will count how many mails of the old numbering were found again in the new one."""
     detail = {"folder": key.folder, "reason": reason, "old": old, "new": new, "rows_before": rows, "rekeyed": 0}
-    await add_audit(connection, "system", REKEYED, key.mailbox, None, detail)
+    await add_audit(connection, "system", AuditAction.REKEYED, key.mailbox, None, detail)
 
 
 async def rekeyed(connection: AsyncConnection, key: FolderKey, new: UidValidity) -> int:
     """How many mails of the folder's present numbering had landed under an older one."""
-    recent = sa.select(audit.c.detail).where(audit.c.action == REKEYED, audit.c.mailbox == key.mailbox)
-    details = (await connection.execute(recent.order_by(audit.c.id.desc()).limit(_RECENT))).scalars()
+    recent = sa.select(audit.c.detail).where(*_numberings(key)).order_by(audit.c.id.desc()).limit(_RECENT)
+    details = (await connection.execute(recent)).scalars()
     mine = [detail for detail in details if detail and detail.get("folder") == key.folder and detail.get("new") == new]
     return sum(detail.get("rekeyed", 0) for detail in mine)
 
 
 async def count_rekeyed(connection: AsyncConnection, key: FolderKey, new: UidValidity, count: int) -> None:
     """Adds `count` to the row of the folder's present numbering. Only the holder of the guard does, so none is lost."""
-    recent = (
-        sa.select(audit.c.id, audit.c.detail)
-        .where(audit.c.action == REKEYED, audit.c.mailbox == key.mailbox)
-        .order_by(audit.c.id.desc())
-        .limit(_RECENT)
-    )
+    recent = sa.select(audit.c.id, audit.c.detail).where(*_numberings(key)).order_by(audit.c.id.desc()).limit(_RECENT)
     for row in await connection.execute(recent):
         detail = row.detail or {}
         if detail.get("folder") == key.folder and detail.get("new") == new:
@@ -60,4 +55,8 @@ async def count_rekeyed(connection: AsyncConnection, key: FolderKey, new: UidVal
             await connection.execute(sa.update(audit).where(audit.c.id == row.id).values(detail=changed))
             return
     detail = {"folder": key.folder, "reason": "found", "old": None, "new": new, "rekeyed": count}
-    await add_audit(connection, "system", REKEYED, key.mailbox, None, detail)
+    await add_audit(connection, "system", AuditAction.REKEYED, key.mailbox, None, detail)
+
+
+def _numberings(key: FolderKey) -> tuple[sa.ColumnElement[bool], ...]:
+    return (audit.c.action == AuditAction.REKEYED.value, audit.c.mailbox == key.mailbox)

@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from ops_mail.core.audit_action import AuditAction
 from ops_mail.core.mail import MessageStatus
 from ops_mail.store.audit import add_audit
 from ops_mail.store.columns import db_now
@@ -19,7 +20,6 @@ from ops_mail.store.schema import attempt, audit, message
 from ops_mail.store.selection import Selection
 from ops_mail.store.stored_mail import StoredMail, load_mails
 
-RETRY, DISCARD = "dead_retry", "dead_discard"
 _BATCH = 100
 
 
@@ -56,8 +56,8 @@ class History:
     audit: Sequence[AuditRecord]
 
 
-async def act_on_dead(database: Database, selection: Selection, action: str, who: str) -> int:
-    """RETRY or DISCARD all dead mails that are meant; how many there were. In batches, oldest first."""
+async def act_on_dead(database: Database, selection: Selection, action: AuditAction, who: str) -> int:
+    """DEAD_RETRY or DEAD_DISCARD all dead mails that are meant; how many there were. In batches, oldest first."""
     dead = replace(selection, statuses=(MessageStatus.DEAD,))
     total = 0
     while True:
@@ -67,14 +67,14 @@ async def act_on_dead(database: Database, selection: Selection, action: str, who
             return total
 
 
-async def _act(connection: AsyncConnection, selection: Selection, action: str, who: str) -> int:
+async def _act(connection: AsyncConnection, selection: Selection, action: AuditAction, who: str) -> int:
     meant = sa.select(message.c.id, message.c.mailbox, message.c.attempts, message.c.last_error)
     meant = meant.where(*selection.conditions()).order_by(message.c.id).limit(_BATCH).with_for_update()
     rows = (await connection.execute(meant)).all()
     if not rows:
         return 0
     change: dict[str, Any] = {"updated_at": db_now()}
-    if action == RETRY:
+    if action is AuditAction.DEAD_RETRY:
         # What was tried so far stays counted in `attempts` and recorded, but no longer counts towards the maximum.
         change |= {"status": MessageStatus.RETRY.value, "next_attempt_at": db_now(),
                    "attempts_forgiven": message.c.attempts, "crashes": 0}  # fmt: skip

@@ -17,6 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from ops_mail.core.audit_action import AuditAction
 from ops_mail.core.ids import FolderKey, Uid, UidValidity
 from ops_mail.core.mail import Listed, MessageStatus, PreparedMail
 from ops_mail.store.audit import add_audit
@@ -28,7 +29,6 @@ from ops_mail.store.rows import MailRow, RowLimits, attachment_rows, mail_row
 from ops_mail.store.schema import attachment, message
 from ops_mail.store.store import Store
 
-RELEASED = "released"
 DERIVED = (
     *("message_id", "subject", "from_name", "from_addr", "to_addrs", "cc_addrs", "reply_to", "return_path"),
     *("auth_results", "sent_at", "text_body", "html_body", "headers", "defects"),
@@ -177,7 +177,7 @@ async def _rewrite(
         if "status" in changes:
             error = (row["last_error"] or "").split("\n", 1)[0][:300]
             detail = {"by": by, "was": row["status"], "error": error}
-            await add_audit(connection, "operator", RELEASED, mail.key.mailbox, mail.message_pk, detail)
+            await add_audit(connection, "operator", AuditAction.RELEASED, mail.key.mailbox, mail.message_pk, detail)
         written.append(Written.CHANGED)
     if moved:
         await connection.execute(sa.delete(attachment).where(attachment.c.message_pk.in_(moved)))

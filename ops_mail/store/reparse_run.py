@@ -13,12 +13,12 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from ops_mail.core.audit_action import AuditAction
 from ops_mail.errors import OpsMailError
 from ops_mail.store.columns import db_now
 from ops_mail.store.database import Database
 from ops_mail.store.schema import audit
 
-REPARSED = "reparsed"
 _KEPT_IDS = 100
 
 
@@ -77,7 +77,7 @@ async def begin_run(database: Database, mailbox: str | None, since: int | None, 
             return run
         begin = since or 0
         run = Run(0, holder, by, version, mailbox, begin, begin, Tally(), (), resumed=False)
-        values = {"actor": "operator", "action": REPARSED, "mailbox": mailbox, "detail": _detail(run)}
+        values = {"actor": "operator", "action": AuditAction.REPARSED.value, "mailbox": mailbox, "detail": _detail(run)}
         added = await connection.execute(sa.insert(audit).values(at=db_now(), **values))
         return replace(run, audit_id=added.lastrowid)
 
@@ -108,7 +108,7 @@ async def _unfinished(connection: AsyncConnection, mailbox: str | None, version:
     """The latest run, if it was cut short; from now on in the hands of `holder`."""
     latest = (
         sa.select(audit.c.id, audit.c.detail)
-        .where(audit.c.action == REPARSED, audit.c.mailbox == mailbox)
+        .where(audit.c.action == AuditAction.REPARSED.value, audit.c.mailbox == mailbox)
         .order_by(audit.c.id.desc())
         .limit(1)
         .with_for_update()

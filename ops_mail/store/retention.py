@@ -15,6 +15,7 @@ from functools import partial
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from ops_mail.core.audit_action import AuditAction
 from ops_mail.core.mail import MessageStatus
 from ops_mail.store.audit import add_audit
 from ops_mail.store.blob_removal import Delete, remove_unused
@@ -23,7 +24,6 @@ from ops_mail.store.database import Database
 from ops_mail.store.schema import attachment, attempt, message
 
 FINISHED = (MessageStatus.DONE, MessageStatus.SKIPPED)
-REMOVED = "content_removed"
 _BATCH = 100
 _DAY_SECONDS = 86_400.0
 _PAUSE_SECONDS = 0.05
@@ -106,7 +106,7 @@ async def _remove_batch(
         .values(text_body=None, html_body=None, headers=None, content_removed_at=db_now())
     )
     detail = {"mails": len(ids), "first_id": min(ids), "last_id": max(ids), "days": days}
-    await add_audit(connection, "system", REMOVED, None, None, detail)
+    await add_audit(connection, "system", AuditAction.CONTENT_REMOVED, None, None, detail)
     return end, len(ids), sorted(hashes)
 
 

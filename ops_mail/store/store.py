@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from ops_mail.core.audit_action import AuditAction
 from ops_mail.core.ids import FolderKey, Uid, UidValidity
 from ops_mail.core.mail import MessageStatus
 from ops_mail.store import after_actions, audit, cursors, instances, landing, numbering
@@ -183,7 +184,12 @@ class Store:
         return {status: found.get(status.value, 0) for status in MessageStatus}
 
     async def audit(
-        self, actor: str, action: str, mailbox: str | None, message_pk: int | None, detail: Mapping[str, Any] | None
+        self,
+        actor: str,
+        action: AuditAction,
+        mailbox: str | None,
+        message_pk: int | None,
+        detail: Mapping[str, Any] | None,
     ) -> None:
         """Writes one audit row."""
 

@@ -18,6 +18,7 @@ from pymysql.constants import CLIENT
 from typer.core import TyperGroup
 
 from ops_mail.cli.main import app
+from ops_mail.core.audit_action import AuditAction
 from tests.integration.deploy.files import DEPLOY, ROOT, RUNBOOKS, alerts
 from tests.servers.dovecot import Dovecot
 from tests.servers.process import SqlServer
@@ -87,6 +88,15 @@ def test_the_commands_and_settings_it_names_exist(text: str) -> None:
     known = (ROOT / ".env.example").read_text()
     for name in re.findall(r"OPS_MAIL_([A-Z_]+[A-Z])\b", text):
         assert f"OPS_MAIL_{name}" in known or name in ("X", "X_FILE"), name
+
+
+@pytest.mark.parametrize("text", [ENGLISH, CHINESE], ids=["en", "zh"])
+def test_every_action_of_the_audit_trail_is_explained(text: str) -> None:
+    entry = text.split('<a id="audit"></a>')[1].split("<a id=", maxsplit=1)[0]
+    explained = re.findall(r"^\| `([a-z_]+)` \| (?:system|operator) \| .", entry, re.MULTILINE)
+    by_hand = [block for block in blocks(text, "sql") if "INSERT INTO ops_mail_audit" in block]
+    written = re.findall(r"'operator', '([a-z_]+)'", "".join(by_hand))
+    assert sorted(explained) == sorted([*AuditAction, *written])
 
 
 def test_the_log_events_it_names_exist() -> None:
