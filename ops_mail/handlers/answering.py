@@ -16,11 +16,16 @@ from ops_mail.settings import redact
 RESULT_BYTES = 64 * 1024
 ERROR_CHARS = 4000
 _FRAMES = 4
+_TYPE_CHARS = 80
+_NOTE_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One attempt's end as the handler told it. `result` is plain JSON; `error` holds no secret."""
+    """One attempt's end as the handler told it. `result` is plain JSON; `error` holds no secret.
+
+    A success has an `error` when its result could not be kept: it says so and why.
+    """
 
     kind: EndKind
     result: Any = None
@@ -45,15 +50,17 @@ def answer_of_return(value: object) -> Answer:
     kept = value.result if isinstance(value, Done) else value
     if kept is None:
         return Answer(EndKind.SUCCEEDED, writes=writes)
+    kind = scrub(type(kept).__qualname__)[:_TYPE_CHARS]
     try:
         text = json.dumps(kept, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        note = f"the result was not kept, it is no JSON: {_one_line(error)}"
-        return Answer(EndKind.SUCCEEDED, error=note, writes=writes)
+        result = _scrubbed(json.loads(text)) if len(text) <= RESULT_BYTES else None
+    except Exception as error:  # noqa: BLE001 - a class of the handler's own may do anything while it is read
+        note = redact(scrub(f"the result ({kind}) was not kept, it is no JSON: {_one_line(error)}"))
+        return Answer(EndKind.SUCCEEDED, error=note[:_NOTE_CHARS], writes=writes)
     if len(text) > RESULT_BYTES:
-        note = f"the result was not kept: {len(text)} bytes of JSON, at most {RESULT_BYTES} are"
+        note = f"the result ({kind}) was not kept, it is too long: {len(text)} bytes of JSON, at most {RESULT_BYTES}"
         return Answer(EndKind.SUCCEEDED, error=note, writes=writes)
-    return Answer(EndKind.SUCCEEDED, result=_scrubbed(json.loads(text)), writes=writes)
+    return Answer(EndKind.SUCCEEDED, result=result, writes=writes)
 
 
 def answer_of_error(error: BaseException) -> Answer:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from ops_mail.core.mail import MessageStatus
 from ops_mail.core.outcome import EndKind, decide
 from ops_mail.core.repeats import RepeatLimiter
 from ops_mail.errors import StoreError, StoreUnavailable
@@ -53,6 +54,7 @@ class OutcomeWriter:
         self._empty = asyncio.Event()
         self._empty.set()
         self._repeats = RepeatLimiter()
+        self._unkept = RepeatLimiter()
 
     async def idle(self) -> None:
         """Waits until all is written."""
@@ -119,6 +121,15 @@ class OutcomeWriter:
             status=verdict.status.value,
             error=_kind_of(one.end.error),
         )
+        if verdict.status is MessageStatus.DONE and one.end.error is not None:
+            self._tell_unkept(one.key, one.end)
+
+    def _tell_unkept(self, key: str, end: Ended) -> None:
+        """The mail is done, but its result is not recorded. At growing intervals: a handler does so with every mail."""
+        kind = _kind_of(end.error)
+        count = self._unkept.admit(str(kind))
+        if count:
+            log.warning("result_not_kept", key=key, attempt=end.claim.attempt_no, error=kind, times=count)
 
     def _refused(self, one: Written) -> None:
         """Another process has taken the mail meanwhile and has closed this attempt as abandoned."""

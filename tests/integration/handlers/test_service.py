@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from ops_mail.core.ids import FolderKey, Uid, UidValidity
 from ops_mail.core.mail import Listed, RawMail
@@ -92,8 +93,9 @@ async def test_each_way_to_end_has_its_status(store: Store, tables: Tables, serv
         return by_uid(mail)
 
     await seed_store(store, [mail_values(uid) for uid in range(1, 8)])
-    async with serve(by_uid_async if asynchronous else by_uid):
-        await until(lambda: not statuses(tables).keys() & {"landed", "processing"}, "ends")
+    with capture_logs() as logs:
+        async with serve(by_uid_async if asynchronous else by_uid):
+            await until(lambda: not statuses(tables).keys() & {"landed", "processing"}, "ends")
     found = {row["uid"]: row for row in tables.rows("SELECT * FROM ops_mail_message")}
     assert {uid: row["status"] for uid, row in found.items()} == {
         1: "skipped", 2: "dead", 3: "retry", 4: "retry", 5: "retry", 6: "done", 7: "done"
@@ -105,7 +107,11 @@ async def test_each_way_to_end_has_its_status(store: Store, tables: Tables, serv
     }
     assert waits == {3: pytest.approx(2, abs=0.01), 4: pytest.approx(100, abs=0.01)}
     errors = {row["message_pk"]: row["error"] for row in attempts(tables)}
-    assert "no JSON" in errors[found[6]["id"]]
+    assert errors[found[6]["id"]].startswith("the result (object) was not kept, it is no JSON: TypeError: ")
+    assert errors[found[7]["id"]] is None
+    (told,) = [one for one in logs if one["event"] == "result_not_kept"]
+    assert (told["log_level"], told["key"]) == ("warning", f"{MAILBOX}/INBOX/7/6")
+    assert told["error"] == "the result (object) was not kept, it is no JSON"
 
 
 async def test_failures_are_tried_again_until_the_mail_is_dead(store: Store, tables: Tables, serve: Serve) -> None:
