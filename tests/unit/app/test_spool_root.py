@@ -13,10 +13,10 @@ import pytest
 from ops_mail.app.spool_root import spool_root
 
 ROOT = Path(__file__).resolve().parents[3]
-_OWNER = """
-import sys
-from ops_mail.app.spool_root import spool_root
-with spool_root() as path:
+_SOURCE = ROOT / "ops_mail" / "app" / "spool_root.py"
+_OWNER = f"""
+import runpy, sys  # the file alone: loading all of its package takes seconds
+with runpy.run_path({str(_SOURCE)!r})["spool_root"]() as path:
     (path / "mailbox").mkdir()
     (path / "mailbox" / "large").write_bytes(b"x" * 100)
     print(path, flush=True)
@@ -29,7 +29,6 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The system's temporary directory, for this process and those that it starts."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     return tmp_path
 
 

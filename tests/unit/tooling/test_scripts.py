@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer.main
+
+from ops_mail.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[3]
 BIN = "/usr/bin:/bin"
@@ -103,6 +107,25 @@ def quickstart(clone: Path, *arguments: str) -> tuple[int, list[str]]:
 
 def test_quickstart_runs_the_demo_and_passes_arguments_on(clone: Path) -> None:
     assert quickstart(clone, "--port", "9000") == (0, ["demo --port 9000"])
+
+
+def test_quickstart_tells_what_it_does_and_the_options_of_the_demo(
+    clone: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (clone / "calls").touch()
+    assert quickstart(clone, "--port", "9000", "--help") == (0, [])
+    told = capfd.readouterr().out
+    assert told.startswith("Usage: bash deploy/quickstart.sh")
+    demo = typer.main.get_command(app).commands["demo"]  # type: ignore[attr-defined] # a group has commands
+    options = {option for param in demo.params for option in param.opts}
+    assert set(re.findall(r"^ +(--[a-z]+) [A-Z]", told, re.MULTILINE)) == options
+
+
+def test_quickstart_with_settings_takes_no_options(clone: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (clone / ".env").touch()
+    (clone / "calls").touch()
+    assert quickstart(clone, "--port", "9000") == (2, [])
+    assert "OPS_MAIL_HTTP_PORT instead of --port" in capfd.readouterr().err
 
 
 def test_quickstart_with_settings_checks_them_and_then_runs_the_listener(clone: Path) -> None:
