@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ops_mail.settings import Role, Settings
+from ops_mail.settings import CallableTarget, Role, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +26,10 @@ def modules_for(settings: Settings) -> Modules:
     listens = settings.enabled and settings.role is not Role.CONSUMER
     handles = settings.enabled and settings.handler.target is not None
     return Modules(listener=listens, handlers=handles, maintenance=settings.enabled)
+
+
+def what_is_used(settings: Settings) -> dict[str, str]:
+    """The handler's name and the kind of place for contents, for the first log line: no address, and so no secret."""
+    target = settings.handler.target
+    named = str(target) if isinstance(target, CallableTarget) else "none" if target is None else "webhook"
+    return {"handler": named, "store": settings.store.store_url.partition(":")[0]}

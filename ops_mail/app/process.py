@@ -17,7 +17,7 @@ import structlog
 
 from ops_mail import __version__
 from ops_mail.app.ending import end_soon
-from ops_mail.app.modules import Modules, modules_for
+from ops_mail.app.modules import Modules, modules_for, what_is_used
 from ops_mail.app.options import backoff_policy, listener_options, web_options
 from ops_mail.app.spool_root import spool_root
 from ops_mail.core.clock import Clock
@@ -83,7 +83,8 @@ async def serve(settings: Settings, hooks: Hooks | None = None) -> int:
     hooks = hooks or Hooks()
     stop = hooks.stop or asyncio.Event()
     modules = modules_for(settings)
-    log.info("starting", version=__version__, pid=os.getpid(), database=settings.safe_url, **modules.words())
+    used = {"database": settings.safe_url, **what_is_used(settings)}
+    log.info("starting", version=__version__, pid=os.getpid(), **used, **modules.words())
     handler = load_handler(settings.handler) if modules.handlers else None
     switch = StopSwitch(stop, settings.shutdown_grace_seconds)
     switch.install()

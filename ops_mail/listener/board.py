@@ -53,7 +53,9 @@ class Board:
         self._metrics.guard_held.labels(mailbox=self._mailbox).set(1)
         self._metrics.epoch.labels(mailbox=self._mailbox).set(lease.epoch)
         self.fire(Event.GUARD_ACQUIRED)
-        log.info("guard_acquired", epoch=lease.epoch)
+        before = lease.taken_from
+        taken = {} if before is None else {"taken_from": before, "taken_from_epoch": lease.epoch - 1}
+        log.info("guard_acquired", epoch=lease.epoch, **taken)
 
     def guard_gone(self, reason: str) -> None:
         self.status.holder = None

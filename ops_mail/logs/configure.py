@@ -33,6 +33,7 @@ _QUIET = {
     "sqlalchemy": logging.WARNING,
     "aiohttp.access": logging.WARNING,
     "asyncio": logging.WARNING,
+    "alembic": logging.WARNING,  # keeps no secret, but the store tells of each migration itself
 }
 _EVENT_ATTRIBUTE = "ops_mail_event"
 

@@ -33,7 +33,7 @@ async def take_epoch(
     connection: AsyncConnection, key: FolderKey, holder: str, lease_seconds: float, *, only_if_free: bool
 ) -> Lease | None:
     """Makes `holder` the folder's holder at a new epoch; None if `only_if_free` and another's lease still runs."""
-    row_id = await _ensure_row(connection, key)
+    row_id, before = await _ensure_row(connection, key)
     free = sa.or_(
         cursor.c.holder.is_(None),
         cursor.c.holder == holder,
@@ -48,11 +48,12 @@ async def take_epoch(
     if (await connection.execute(take)).rowcount == 0:
         return None
     epoch = (await connection.execute(sa.select(cursor.c.epoch).where(cursor.c.id == row_id))).scalar_one()
-    return Lease(key, row_id, Epoch(epoch), holder)
+    return Lease(key, row_id, Epoch(epoch), holder, before)
 
 
-async def _ensure_row(connection: AsyncConnection, key: FolderKey) -> int:
-    find = sa.select(cursor.c.id, cursor.c.mailbox, cursor.c.folder).where(*_is(key))
+async def _ensure_row(connection: AsyncConnection, key: FolderKey) -> tuple[int, str | None]:
+    """The row's id and its present holder."""
+    find = sa.select(cursor.c.id, cursor.c.mailbox, cursor.c.folder, cursor.c.holder).where(*_is(key))
     row = (await connection.execute(find)).one_or_none()
     if row is None:
         values = {"mailbox": key.mailbox, "folder": key.folder, "created_at": db_now(), "updated_at": db_now()}
@@ -61,7 +62,7 @@ async def _ensure_row(connection: AsyncConnection, key: FolderKey) -> int:
     if (row.mailbox, row.folder) != (key.mailbox, key.folder):
         # MySQL compares without trailing blanks: two folders that differ there alone would share their mails' keys.
         raise StoreRefused(f"{key}: the table has {row.mailbox}/{row.folder} already, alike but for blanks at the end")
-    return int(row.id)
+    return int(row.id), row.holder
 
 
 async def give_up(connection: AsyncConnection, lease: Lease) -> None:

@@ -12,12 +12,16 @@ from ops_mail.core.mail import PreparedMail
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to land mails of one folder, until another instance takes a higher epoch."""
+    """The right to land mails of one folder, until another instance takes a higher epoch.
+
+    `taken_from`: who held it at the epoch before and never gave it up. None: nobody, or it was given up in order.
+    """
 
     key: FolderKey
     cursor_id: int
     epoch: Epoch
     holder: str
+    taken_from: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

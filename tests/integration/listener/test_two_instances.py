@@ -45,7 +45,7 @@ def test_the_standby_lands_the_next_mail_soon_after_the_leader_is_gone(
         first.wait_until(lambda: {first.state(), second.state()} == {"idling", "standby"}, "one leader, one standby")
         states = {process.state(): process for process in (first, second)}
         leader, standby = states["idling"], states["standby"]
-        epoch = tables.cursor()["epoch"]
+        epoch, holder = tables.cursor()["epoch"], tables.cursor()["holder"]
         assert standby.get_json("/readyz")[1]["mailboxes"][0]["holder"].startswith(f"{leader.name}:")
         assert leader.metric(f'ops_mail_guard_held{{mailbox="{user}"}}') == 1
         assert standby.metric(f'ops_mail_guard_held{{mailbox="{user}"}}') == 0
@@ -64,6 +64,15 @@ def test_the_standby_lands_the_next_mail_soon_after_the_leader_is_gone(
         assert tables.cursor()["epoch"] == epoch + 1
         assert tables.cursor()["holder"].startswith(f"{standby.name}:")
         assert standby.terminate() == 0
+        (told,) = [line for line in standby.lines() if line.get("event") == "guard_acquired"]
+        start = standby.lines()[0]
+        assert (start["event"], start["handler"], start["store"]) == ("starting", "none", "db")
+        lines = [*leader.lines(), *standby.lines()]
+        assert not [line for line in lines if str(line.get("logger")).startswith("alembic")]
+        assert next(line["revision"] for line in lines if line.get("event") == "migration_applied") == "0001"
+        taken = ("epoch", "taken_from", "taken_from_epoch")
+        killed, in_order = (epoch + 1, holder, epoch), (epoch + 1, None, None)
+        assert tuple(map(told.get, taken)) == (killed if how == "kill -9" else in_order)
 
 
 def status_json(database_url: str) -> dict[str, object]:

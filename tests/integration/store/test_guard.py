@@ -59,7 +59,7 @@ async def test_one_holds_and_the_other_stands_by_until_release(store: Store, gua
     assert cursor is not None
     assert (cursor.holder, cursor.lease_live) == (None, False)
     second = await acquired(two)
-    assert (second.epoch, second.cursor_id) == (2, first.cursor_id)
+    assert (second.epoch, second.cursor_id, second.taken_from) == (2, first.cursor_id, None)
     await one.release(first)  # too late to matter
     assert await two.lost([second]) == set()
     assert await one.lost([first]) == {KEY}
@@ -73,6 +73,7 @@ async def test_taking_again_what_is_held_begins_a_new_epoch(guards: Callable[[st
     first = await acquired(guard)
     second = await acquired(guard)
     assert second.epoch == first.epoch + 1
+    assert (first.taken_from, second.taken_from) == (None, "one:1:a")
     assert await guard.lost([first, second]) == {KEY}
     await guard.release(first)
     assert await guards("two:2:b").try_acquire(KEY) is None
