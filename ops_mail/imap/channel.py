@@ -11,6 +11,8 @@ from ops_mail.errors import Failure, ImapError
 from ops_mail.imap.errors import Refused
 from ops_mail.imap.protocol import ConnectionFailed, SessionProtocol
 from ops_mail.imap.wire import DEFAULT_LITERAL_LIMIT, Response
+from ops_mail.settings import redact
+from ops_mail.settings.redaction import MASK
 
 # A slow line may take longer than one time limit for one batch: the limit is renewed while data really flow, so that
 # it bounds silence, not size. A server that trickles `* OK Still here` does not count as flowing.
@@ -148,7 +150,8 @@ class Channel:
         """Text from the server as it may be shown: without secrets, one line, cut to 200 characters."""
         shown = text.decode("utf-8", "replace")
         for secret in self._secrets:
-            shown = shown.replace(secret, "***")
+            shown = shown.replace(secret, MASK)
+        shown = redact(shown)  # a server repeats a command as it came: quoted, or as a part of some base64
         shown = "".join(character if character.isprintable() else " " for character in shown)
         return shown if len(shown) <= SERVER_TEXT_CHARS else shown[: SERVER_TEXT_CHARS - 1] + "…"
 

@@ -32,6 +32,7 @@ from ops_mail.settings.sources import MergedSource, merged_variables
 
 DEFAULT_DATABASE_URL = "sqlite+aiosqlite:///ops-mail.db"
 
+_SECRET_NAMES = ("_PASSWORD", "_SECRET", "_TOKEN")
 _TOKEN_LENGTH = 16  # what protects mails must not be guessed
 
 KNOWN_NAMES: tuple[str, ...] = (
@@ -54,6 +55,9 @@ def load_settings(
     """
     problems: list[str] = []
     variables = merged_variables(os.environ if env is None else env, env_file, problems)
+    for name, value in variables.items():
+        if name.endswith(_SECRET_NAMES):
+            register_secret(value)  # before anything is said about any value
     problems.extend(_unknown(variables))
     given = _validated(variables, problems)
     required = mailboxes_required and _needs_mailboxes(given, variables)

@@ -14,6 +14,7 @@ from ops_mail.settings.inputs import IMAP_PREFIX, PREFIX, MailboxInput
 from ops_mail.settings.mailbox import VARIABLES, AfterAction, MailboxSource
 from ops_mail.settings.model import MailboxSettings
 from ops_mail.settings.problems import did_you_mean, problem_lines
+from ops_mail.settings.redaction import redact
 from ops_mail.settings.secret import Secret, SecretError
 
 Label = Callable[[str], str]
@@ -77,7 +78,7 @@ def selected(mailboxes: list[MailboxSettings], only: tuple[str, ...], problems: 
     for name in only:
         if name not in names:
             hint = did_you_mean(name, names) or f"; known: {', '.join(sorted(names))}"
-            problems.append(f'{PREFIX}ONLY: there is no mailbox "{name}"{hint}')
+            problems.append(f'{PREFIX}ONLY: there is no mailbox "{redact(name)}"{hint}')
     return [mailbox for mailbox in mailboxes if mailbox.name in only]
 
 

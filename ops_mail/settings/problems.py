@@ -10,6 +10,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from ops_mail.settings.redaction import redact
+
 # A word or a number helps to find the mistake; anything else could be a URL with a password in it.
 _SHOWN_VALUE = re.compile(r"[\w.+ -]{1,24}")
 # What is said in these never repeats the value: it may be, or hold, a secret.
@@ -93,4 +95,6 @@ def _given(key: str, value: Any) -> str:
     """The value as it was given, when it helps and cannot be a secret."""
     if key.startswith(_HIDDEN) or not isinstance(value, (str, int, float)):
         return ""
-    return f", not {value!r}" if _SHOWN_VALUE.fullmatch(str(value)) else ""
+    text = str(value)
+    # A word that is known as a secret from its proper place was pasted here too.
+    return f", not {value!r}" if _SHOWN_VALUE.fullmatch(text) and redact(text) == text else ""

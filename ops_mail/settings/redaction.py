@@ -12,6 +12,8 @@ MASK = "***"
 
 # A value this short stands inside many innocent words; it is masked only where it stands alone.
 _SHORT = 4
+# The letters that so few bytes decide inside of base64 come together by chance.
+_SHORT_INSIDE = 6
 # Tokens rotate for ever: the oldest are forgotten, long after they have expired.
 _REMEMBERED = 256
 
@@ -82,7 +84,18 @@ def _spellings(value: str) -> set[str]:
         value.replace("\\", "\\\\").replace('"', '\\"'),  # an IMAP quoted string, JSON
     }
     if len(value) >= _SHORT:
-        spellings.add(b64encode(value.encode("utf-8", "surrogateescape")).decode("ascii").rstrip("="))
+        spellings |= _in_base64(value.encode("utf-8", "surrogateescape"))
+    return spellings
+
+
+def _in_base64(value: bytes) -> set[str]:
+    """In base64 alone, and as a part of something longer: SASL puts a password behind a user's name."""
+    spellings = {b64encode(value).decode("ascii").rstrip("=")}
+    if len(value) >= _SHORT_INSIDE:
+        for before in range(3):  # bytes before it that share its first letters
+            coded = b64encode(b"\0" * before + value).decode("ascii")
+            first, end = -(-8 * before // 6), 8 * (before + len(value)) // 6
+            spellings.add(coded[first:end])
     return spellings
 
 

@@ -46,14 +46,18 @@ class OpsMail:
 
     def launch(self) -> Self:
         """Start without waiting for anything."""
+        with self._log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "ops_mail"], cwd=self._folder, env=self.environment(), stdout=log, stderr=log
+            )
+        return self
+
+    def environment(self) -> dict[str, str]:
+        """The variables that it gets, and that a command beside it needs."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("OPS_MAIL_")}
         environment |= {f"OPS_MAIL_{name}": value for name, value in self._settings.items()}
         environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])
-        with self._log_path.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "ops_mail"], cwd=self._folder, env=environment, stdout=log, stderr=log
-            )
-        return self
+        return environment
 
     @property
     def process(self) -> subprocess.Popen[bytes]:

@@ -91,6 +91,20 @@ def test_a_registered_value_is_masked_in_every_spelling() -> None:
         assert "***" in masked
 
 
+@pytest.mark.parametrize("user", ["a", "ab", "abc"])
+def test_a_secret_inside_of_a_longer_text_in_base64_is_masked(user: str) -> None:
+    redactor = Redactor()
+    redactor.register("Sesam öffne dich")
+    plain, masked = (
+        redactor.redact(f"AUTHENTICATE PLAIN {base64.b64encode(text.encode()).decode()} done")
+        for text in (f"\0{user}\0something else", f"\0{user}\0Sesam öffne dich")
+    )
+    assert "***" not in plain
+    assert masked.startswith("AUTHENTICATE PLAIN ")
+    assert masked.endswith(" done")
+    assert len(masked.replace("***", "")) < len("AUTHENTICATE PLAIN  done") + 12, "but for user and neighbours"
+
+
 def test_a_secret_that_begins_like_another_leaves_no_tail() -> None:
     redactor = Redactor()
     redactor.register("hunter")
