@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
-from pathlib import Path
 
 from ops_mail.cli.choosing import who
 from ops_mail.cli.database import opened_store
 from ops_mail.cli.mail_lists import history_json, line_json, print_history, print_lines
 from ops_mail.cli.quiet import quiet_logs
-from ops_mail.cli.terminal import json_line, printable, write_json
+from ops_mail.cli.raw_mail import raw_sha256
+from ops_mail.cli.terminal import printable, write_json
 from ops_mail.core.audit_action import AuditAction
-from ops_mail.errors import StoreError
 from ops_mail.settings import Settings
 from ops_mail.store import Store
 from ops_mail.store.operating import act_on_dead, history
@@ -61,51 +59,13 @@ def raw_command(settings: Settings, name: str) -> int:
             line = await _one(store, name)
             if line is None:
                 return _no_such(name)
-            sha256 = await _raw_sha256(store, line)
+            sha256 = await raw_sha256(store, line)
             async for piece in store.open_blob(sha256):
                 sys.stdout.buffer.write(piece)
             sys.stdout.buffer.flush()
             return 0
 
     return asyncio.run(write())
-
-
-def export_command(settings: Settings, selection: Selection, folder: Path) -> int:
-    """1 when a mail could not be written; the others are."""
-    quiet_logs()
-    folder.mkdir(parents=True, exist_ok=True)
-    return asyncio.run(_export(settings, selection, folder))
-
-
-async def _export(settings: Settings, selection: Selection, folder: Path) -> int:
-    written = failed = 0
-    with (folder / "index.jsonl").open("wb") as index:
-        async with opened_store(settings) as store:
-            async for line in select_lines(store.database, selection, None):
-                name = f"{line.message_pk}.eml"
-                try:
-                    await _write_file(store, line, folder / name)
-                except StoreError as error:
-                    failed += 1
-                    index.write(json_line(line_json(line) | {"file": None, "problem": str(error)}))
-                    continue
-                written += 1
-                index.write(json_line(line_json(line) | {"file": name, "problem": None}))
-    print(f"{written} mails written to {printable(str(folder))}" + (f", {failed} without bytes" if failed else ""))
-    return 1 if failed else 0
-
-
-async def _write_file(store: Store, line: MailLine, path: Path) -> None:
-    if path.exists():  # noqa: ASYNC240 - a command has nothing else to do meanwhile
-        return
-    partial = path.with_suffix(".part")
-    try:
-        with partial.open("wb") as file:
-            async for piece in store.open_blob(await _raw_sha256(store, line)):
-                file.write(piece)
-        os.replace(partial, path)  # noqa: PTH105 - the name appears when the file is whole
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def count_command(settings: Settings, selection: Selection) -> int:
@@ -137,15 +97,6 @@ async def _lines(settings: Settings, selection: Selection, limit: int) -> list[M
 async def _one(store: Store, name: str) -> MailLine | None:
     found = [line async for line in select_lines(store.database, Selection((name,)), 2)]
     return found[0] if len(found) == 1 else None
-
-
-async def _raw_sha256(store: Store, line: MailLine) -> str:
-    found = await history(store.database, line.message_pk)
-    if found is None or found.mail.raw_sha256 is None:
-        raise StoreError(f"mail {line.message_pk}: the server never gave its bytes out")
-    if found.mail.content_removed_at is not None:
-        raise StoreError(f"mail {line.message_pk}: its content was removed after OPS_MAIL_RETENTION_DAYS")
-    return found.mail.raw_sha256
 
 
 def _no_such(name: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -12,10 +13,11 @@ from rich.text import Text
 
 from ops_mail.cli.terminal import printable
 from ops_mail.core.mail import Address
-from ops_mail.store.operating import History
+from ops_mail.store.operating import AttemptRecord, History
 from ops_mail.store.selection import MailLine
 
 _BODY_CHARS = 4000
+_TOLD_CHARS = 300
 
 
 def print_lines(lines: Iterable[MailLine]) -> int:
@@ -115,17 +117,28 @@ def print_history(history: History) -> None:
     if mail.text:
         console.print(Text("\n" + printable(mail.text[:_BODY_CHARS].rstrip(), lines=True) + "\n"))
     if history.attempts:
-        table = Table("Attempt", "Started", "Seconds", "Outcome", "Instance", "Error", box=None)
+        table = Table("Attempt", "Started", "Seconds", "Outcome", "Instance", "Result or error", box=None)
         for one in history.attempts:
             ended = one.finished_at
             seconds = "" if ended is None else f"{(ended - one.started_at).total_seconds():.1f}"
             table.add_row(str(one.attempt_no), _time(one.started_at), seconds, one.outcome or "running",
-                          _text(one.instance), _text((one.error or "").split("\n", 1)[0]))  # fmt: skip
+                          _text(one.instance), _text(_told(one)))  # fmt: skip
         console.print(table)
     for change in history.audit:
         console.print(_text(f"{_time(change.at)}  {change.actor}  {change.action}  {change.detail}"))
     if mail.last_error:
         console.print(Text("\n" + printable(mail.last_error, lines=True), style="red"))
+
+
+def _told(one: AttemptRecord) -> str:
+    """What the handler returned, and the first line of what was wrong; bounded, `--json` has all of it."""
+    result = "" if one.result is None else json.dumps(one.result, ensure_ascii=False)
+    error = (one.error or "").split("\n", 1)[0]
+    return "; ".join(_short(text) for text in (result, error) if text)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _TOLD_CHARS else f"{text[:_TOLD_CHARS]}… ({len(text):,} characters)"
 
 
 def _text(value: str) -> Text:

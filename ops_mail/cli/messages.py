@@ -68,9 +68,13 @@ def export(
     newer_than: choosing.Newer = None,
     error: choosing.Error = None,
 ) -> None:
-    """Write mails as .eml files, with index.jsonl beside them. Files that are there already are left as they are."""
+    """Write mails as .eml files, with index.jsonl beside them. May be repeated, also with other options.
+
+    Files that are there already are left as they are. What index.jsonl says of other mails in the folder stays in it;
+    it is replaced as a whole. Each database needs a folder of its own: files are named by the mails' ids.
+    """
     settings = _settings()
-    from ops_mail.cli.mail_commands import export_command
+    from ops_mail.cli.export import export_command
     from ops_mail.store.selection import Selection
 
     selection = Selection((), mailbox, tuple(status or ()), older_than, newer_than, error)
