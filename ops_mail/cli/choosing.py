@@ -22,18 +22,18 @@ def age_seconds(text: str) -> float:
 
 
 Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[ID…]", help="Mails by id, or by key (mailbox/folder/uidvalidity/uid).")
+    list[str] | None, typer.Argument(metavar="ID", help="Mails by id, or by key (mailbox/folder/uidvalidity/uid).")
 ]
 OneName = Annotated[str, typer.Argument(metavar="ID", help="A mail's id, or key (mailbox/folder/uidvalidity/uid).")]
-Mailbox = Annotated[str | None, typer.Option(help="Of this mailbox alone.")]
+Mailbox = Annotated[str | None, typer.Option(metavar="NAME", help="Of this mailbox alone.")]
 Older = Annotated[
     float | None, typer.Option("--older-than", parser=age_seconds, metavar="AGE", help="Unchanged for so long: 2h, 7d.")
 ]
 Newer = Annotated[
     float | None, typer.Option("--newer-than", parser=age_seconds, metavar="AGE", help="Changed within so long.")
 ]
-Error = Annotated[str | None, typer.Option("--error", help="With this text in the last error.")]
-Limit = Annotated[int, typer.Option(min=1, help="At most so many.")]
+Error = Annotated[str | None, typer.Option("--error", metavar="TEXT", help="With this text in the last error.")]
+Limit = Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON for machines.")]
 
 

@@ -16,8 +16,12 @@ _CLOSE_SECONDS = 2.0
 
 
 @asynccontextmanager
-async def opened_store(settings: Settings, *, create: bool = False) -> AsyncIterator[Store]:
-    """The store. Without `create` a SQLite file that is not there raises StoreUnavailable instead of being made."""
+async def opened_store(settings: Settings, *, create: bool = False, contents: bool = True) -> AsyncIterator[Store]:
+    """The store. Without `create` a SQLite file that is not there raises StoreUnavailable instead of being made.
+
+    Without `contents` the place that OPS_MAIL_STORE_URL names is not looked at. Raises ConfigError for one that cannot
+    be used.
+    """
     if not create and (file := missing_sqlite_file(settings)) is not None:
         raise StoreUnavailable(f"there is no database {file} yet: run `ops-mail migrate` (or `ops-mail run`)")
     store = open_store(
@@ -25,7 +29,8 @@ async def opened_store(settings: Settings, *, create: bool = False) -> AsyncIter
         lease_seconds=settings.store.lease_seconds,
         forbidden_tables=settings.store.forbidden_tables,
     )
-    keep_contents_in(store, settings.store.store_url)
+    if contents:
+        keep_contents_in(store, settings.store.store_url)
     try:
         yield store
     finally:

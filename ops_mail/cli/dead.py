@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ops_mail.cli import choosing
+from ops_mail.cli.help import PlainGroup
 from ops_mail.core.audit_action import AuditAction
+from ops_mail.core.counted import counted
 
 if TYPE_CHECKING:
     from ops_mail.settings import Settings
     from ops_mail.store.selection import Selection
 
 app = typer.Typer(
+    cls=PlainGroup,
     name="dead",
     help="Mails whose handling failed for good: look at them, try them again, or give them up.",
     no_args_is_help=True,
@@ -112,7 +115,7 @@ def _act(settings: Settings, selection: Selection, action: AuditAction, word: st
         return 1
     if count > 1 and not yes:
         if not sys.stdin.isatty():
-            raise typer.BadParameter(f"this would {word} {count} mails: say --yes")
-        typer.confirm(f"{word} {count} dead mails?", abort=True)
-    print(f"{word}: {dead_command(settings, selection, action)} mails")
+            raise typer.BadParameter(f"this would {word} {counted(count, 'mail')}: say --yes")
+        typer.confirm(f"{word} {counted(count, 'dead mail')}?", abort=True)
+    print(f"{word}: {counted(dead_command(settings, selection, action), 'mail')}")
     return 0

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ops_mail.cli.terminal import printable
+from ops_mail.core.counted import counted
 from ops_mail.core.mail import Address
 from ops_mail.store.operating import AttemptRecord, History
 from ops_mail.store.selection import MailLine
@@ -105,7 +106,8 @@ def print_history(history: History) -> None:
     console, mail = Console(highlight=False), history.mail
     head = Table.grid(padding=(0, 2))
     for name, value in (
-        ("Id", f"{mail.message_pk}   {mail.key}"), ("Status", f"{mail.status.value} after {mail.attempts} attempts"),
+        ("Id", f"{mail.message_pk}   {mail.key}"),
+        ("Status", f"{mail.status.value} after {counted(mail.attempts, 'attempt')}"),
         ("Subject", mail.subject), ("From", _address(mail.sender)), ("To", ", ".join(map(_address, mail.to))),
         ("Received", _time(mail.received_at)), ("Size", f"{mail.size_bytes:,} bytes, sha256 {mail.raw_sha256 or '–'}"),
         ("Files", ", ".join(one.filename or "(no name)" for one in mail.attachments)),

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ops_mail.cli.terminal import printable
+from ops_mail.core.counted import counted
 from ops_mail.core.mail import Address, ParsedMail
 
 _BODY_LINES = 25
@@ -61,5 +62,5 @@ def _attachments(mail: ParsedMail) -> Table:
     table = Table("Attachment", "Type", "Size", box=None, padding=(0, 2, 0, 0))
     for item in mail.attachments:
         name = Text(printable(item.filename or "(no name)"))
-        table.add_row(name, Text(printable(item.content_type)), f"{len(item.content):,} bytes")
+        table.add_row(name, Text(printable(item.content_type)), counted(len(item.content), "byte"))
     return table

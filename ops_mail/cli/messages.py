@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ops_mail.cli import choosing
+from ops_mail.cli.help import PlainGroup
 from ops_mail.core.mail import MessageStatus
 
 if TYPE_CHECKING:
     from ops_mail.settings import Settings
 
-app = typer.Typer(name="messages", help="What has landed: list it, look at it, get it out.", no_args_is_help=True)
+app = typer.Typer(
+    cls=PlainGroup, name="messages", help="What has landed: list it, look at it, get it out.", no_args_is_help=True
+)
 
-_Status = Annotated[list[MessageStatus] | None, typer.Option("--status", help="In this status; may be repeated.")]
+_Status = Annotated[
+    list[MessageStatus] | None,
+    typer.Option("--status", metavar="STATUS", help=f"{', '.join(MessageStatus)}; may be repeated."),
+]
 
 
 @app.command("list")
@@ -60,7 +66,7 @@ def raw(name: choosing.OneName) -> None:
 
 @app.command()
 def export(
-    folder: Annotated[Path, typer.Argument(help="A folder; it is made if it is not there.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder; it is made if it is not there.")],
     *,
     mailbox: choosing.Mailbox = None,
     status: _Status = None,

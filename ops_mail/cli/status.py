@@ -25,6 +25,7 @@ class Overview:
     instances: Sequence[InstanceState]
     counts: Mapping[MessageStatus, int]
     lease_seconds: float
+    at: datetime
 
     @property
     def ready(self) -> bool:
@@ -51,9 +52,9 @@ class Overview:
 def status_command(settings: Settings, *, as_json: bool) -> int:
     """1 when a mailbox is not ready."""
     quiet_logs()
-    overview = asyncio.run(_look(settings))
+    overview = asyncio.run(look(settings))
     if as_json:
-        write_json(_as_json(overview))
+        write_json(overview_json(overview))
     else:
         from ops_mail.cli.status_tables import print_overview  # noqa: PLC0415 - rich is imported only when it draws
 
@@ -61,18 +62,22 @@ def status_command(settings: Settings, *, as_json: bool) -> int:
     return 0 if overview.ready else 1
 
 
-async def _look(settings: Settings) -> Overview:
+async def look(settings: Settings) -> Overview:
+    """One look at the database. Raises StoreError."""
     async with opened_store(settings) as store:
         cursors = await store.list_cursors()
         instances = await store.list_instances()
         counts = await store.count_by_status()
     expected = [FolderKey(mailbox.name, mailbox.folder) for mailbox in settings.mailboxes]
-    judged = judge_all(cursors, expected, datetime.now(UTC), sync_limit_seconds(settings))
-    return Overview(judged, instances, counts, settings.store.lease_seconds)
+    now = datetime.now(UTC)
+    judged = judge_all(cursors, expected, now, sync_limit_seconds(settings))
+    return Overview(judged, instances, counts, settings.store.lease_seconds, now)
 
 
-def _as_json(overview: Overview) -> dict[str, object]:
+def overview_json(overview: Overview) -> dict[str, object]:
+    """For machines."""
     return {
+        "at": _iso(overview.at),
         "ready": overview.ready,
         "mailboxes": [_mailbox_json(mailbox) for mailbox in overview.mailboxes],
         "instances": [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -16,19 +16,19 @@ _DUTY_STYLES = {"leader": "green", "standby": "cyan", "consumer": "blue", "gone"
 
 def print_overview(overview: Overview) -> None:
     """Mailboxes, instances, mails."""
-    console = Console()
-    if overview.mailboxes:
-        console.print(_mailboxes(overview))
-    else:
-        console.print(Text("No mailbox has ever been listened to.", style="yellow"))
-    console.print()
-    if overview.instances:
-        console.print(_instances(overview))
-    else:
-        console.print(Text("No instance is running.", style="yellow"))
-    console.print()
+    Console().print(picture(overview))
+
+
+def picture(overview: Overview) -> RenderableType:
+    """The same, to be shown by others."""
     counts = [f"{overview.counts[status]} {status}" for status in MessageStatus if overview.counts.get(status)]
-    console.print(Text("Mails: " + (", ".join(counts) or "none")))
+    return Group(
+        _mailboxes(overview) if overview.mailboxes else Text("No mailbox has ever been listened to.", style="yellow"),
+        Text(),
+        _instances(overview) if overview.instances else Text("No instance is running.", style="yellow"),
+        Text(),
+        Text("Mails: " + (", ".join(counts) or "none")),
+    )
 
 
 def _mailboxes(overview: Overview) -> Table:
@@ -42,9 +42,15 @@ def _mailboxes(overview: Overview) -> Table:
             Text("never" if mailbox.sync_age_seconds is None else f"{_age(mailbox.sync_age_seconds)} ago"),
             Text(str(cursor.last_uid) if cursor else "–"),
             Text(printable(cursor.holder) if cursor and cursor.holder and cursor.lease_live else "–"),
-            Text(printable(mailbox.reason), style="red" if mailbox.expected else "dim"),
+            Text(printable(mailbox.reason), style=_reason_style(mailbox)),
         )
     return table
+
+
+def _reason_style(mailbox: Judged) -> str:
+    if not mailbox.expected:
+        return "dim"
+    return "yellow" if mailbox.ready else "red"
 
 
 def _verdict(mailbox: Judged) -> Text:

@@ -65,13 +65,11 @@ async def _verify_all(settings: Settings) -> list[Finding]:
 async def _verify_one(settings: Settings, mailbox: MailboxSettings, store: Store) -> Finding:
     options = listener_options(settings, mailbox)
     try:
-        cursor = await store.read_cursor(options.key)
-        if cursor is None or cursor.uid_validity is None:
-            return Finding(
-                mailbox.name, mailbox.folder, error="never read: is the listener running? see `ops-mail check`"
-            )
         session = await open_session(options.session)
         try:
+            cursor = await store.read_cursor(options.key)
+            if cursor is None or cursor.uid_validity is None:
+                return Finding(mailbox.name, mailbox.folder, error=_never_read(cursor))
             begun_at = cursor.created_at if cursor.renumbered else None
             earliest = earliest_wanted(start_now=options.start_now, start_date=options.start_date, begun_at=begun_at)
             return await _compare(store, session, options.key, cursor, earliest)
@@ -79,6 +77,15 @@ async def _verify_one(settings: Settings, mailbox: MailboxSettings, store: Store
             await session.logout(_LOGOUT_SECONDS)
     except OpsMailError as error:
         return Finding(mailbox.name, mailbox.folder, error=str(error))
+
+
+def _never_read(cursor: CursorState | None) -> str:
+    """The login goes well: so it is the listener that has not come to it."""
+    if cursor is not None and cursor.last_error:
+        return f"never read; its listener says: {cursor.last_error}"
+    if cursor is not None and cursor.lease_live:
+        return "never read yet; an instance has just begun to listen to it"
+    return "never read: no instance listens to it; start `ops-mail run`"
 
 
 async def _compare(

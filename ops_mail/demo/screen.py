@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TextIO
 
+from ops_mail.core.counted import counted
 from ops_mail.core.mail import PreparedMail
 
 _JOINERS = "\u200c\u200d"  # parts of words in some scripts, and of many an emoji
@@ -34,7 +35,7 @@ def landed_line(mail: PreparedMail, seconds: float) -> str:
     """Tell who wrote what, and how long after its arrival in the mailbox it was committed."""
     parsed = mail.mail
     sender = f"{parsed.from_name} <{parsed.from_addr}>" if parsed.from_name else parsed.from_addr
-    files = f" +{len(mail.attachments)} file{'s' if len(mail.attachments) > 1 else ''}" if mail.attachments else ""
+    files = f" +{counted(len(mail.attachments), 'file')}" if mail.attachments else ""
     return f"landed in {1000 * seconds:4.0f} ms  {sender}  “{parsed.subject or '(no subject)'}”{files}"
 
 

@@ -30,7 +30,9 @@ class IdleRefused(Exception):
     """The server answered NO or BAD to IDLE; `text` is its own."""
 
 
-async def idle(channel: Channel, seconds: float, wake: asyncio.Event, beat: Callable[[], None]) -> IdleOutcome:
+async def idle(
+    channel: Channel, seconds: float, wake: asyncio.Event, beat: Callable[[], None], begun: Callable[[], None]
+) -> IdleOutcome:
     """See `ImapSession.idle`. Raises IdleRefused when the server will not idle at all."""
     async with channel.lock:
         channel.raise_if_failed()
@@ -38,12 +40,12 @@ async def idle(channel: Channel, seconds: float, wake: asyncio.Event, beat: Call
             return IdleOutcome.PUSH
         if wake.is_set():
             return IdleOutcome.WOKEN
-        command, error = await _run(channel, seconds, wake, beat)
+        command, error = await _run(channel, seconds, wake, beat, begun)
     return _outcome(channel, command, error, wake)
 
 
 async def _run(
-    channel: Channel, seconds: float, wake: asyncio.Event, beat: Callable[[], None]
+    channel: Channel, seconds: float, wake: asyncio.Event, beat: Callable[[], None], begun: Callable[[], None]
 ) -> tuple[SessionCommand, BaseException | None]:
     """IDLE from its first to its last byte; the finished command, and the error that ended it."""
     protocol = channel.protocol
@@ -55,6 +57,8 @@ async def _run(
         await _answer(channel, beat, waking, running, command.continued)
         if not running.done() and not command.continued.is_set():
             raise channel.timed_out("IDLE")
+        if command.continued.is_set():
+            begun()
         await _wait(channel, beat, seconds, running, protocol.hinted, waking)
         if not running.done():
             protocol.send("DONE")

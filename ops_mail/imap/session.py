@@ -133,15 +133,19 @@ class ImapSession:
         """At most the first `max_bytes` of the header block; None when the mail was expunged. Raises Refused."""
         return await fetching.fetch_header(self._channel, uid, max_bytes)
 
-    async def idle(self, seconds: float, wake: asyncio.Event, beat: Callable[[], None]) -> IdleOutcome:
+    async def idle(
+        self, seconds: float, wake: asyncio.Event, beat: Callable[[], None], begun: Callable[[], None] = lambda: None
+    ) -> IdleOutcome:
         """Waits in IDLE for at most `seconds`; `beat` is called at least every 5 s meanwhile.
+
+        `begun` is called once the server has accepted it: from then on it owes a push.
 
         Returns PUSH at once when a hint is already there. When the server refuses IDLE or ends it within seconds,
         `can_idle` is false from then on and the outcome is TIMEOUT.
         """
         started = asyncio.get_running_loop().time()
         try:
-            outcome = await idling.idle(self._channel, seconds, wake, beat)
+            outcome = await idling.idle(self._channel, seconds, wake, beat, begun)
         except idling.IdleRefused as refused:
             self._idles = False
             log.warning("idle_refused", address=self.address, answer=str(refused))

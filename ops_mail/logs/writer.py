@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from ops_mail.core.counted import counted
 from ops_mail.logs.plain import PlainEvent
 
 QUEUE_LIMIT = 10_000
@@ -111,9 +112,8 @@ class LogWriter:
         if self.failed & (self.failed - 1) == 0:  # the 1st, 2nd, 4th, 8th …: a full disk fails at every event
             kind = sys.exc_info()[0]
             try:
-                sys.stderr.write(
-                    f"ops-mail: a log event was not written: {kind and kind.__name__} ({self.failed} times)\n"
-                )
+                why = f"{kind and kind.__name__} ({counted(self.failed, 'time')})"
+                sys.stderr.write(f"ops-mail: a log event was not written: {why}\n")
             except OSError:
                 pass  # standard error is what failed
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import structlog
 
 from ops_mail.core.backoff import BackoffPolicy
+from ops_mail.core.counted import counted
 from ops_mail.core.health import Pulse, stuck_reasons
 from ops_mail.waiting import sleep_or_stop
 
@@ -52,7 +53,7 @@ class Supervisor:
     def reasons(self) -> list[str]:
         """Why the process counts as stuck; empty while it is alive."""
         hopeless = [
-            f"{part.name} has crashed {part.crashes} times in a row: {part.last_error}"
+            f"{part.name} has crashed {counted(part.crashes, 'time')} in a row: {part.last_error}"
             for part in self._parts
             if part.crashes >= _HOPELESS_CRASHES
         ]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
+from ops_mail.cli.check.clock import database_clock_row
 from ops_mail.cli.check.guard import guard_rows
 from ops_mail.cli.check.rows import Row, Rows, Verdict, skipped
 from ops_mail.cli.database import missing_sqlite_file, opened_store
@@ -16,7 +17,7 @@ from ops_mail.settings import Settings
 from ops_mail.store import PrivilegeReport, SchemaState, SchemaStatus, Store
 
 GROUP = "database"
-_REACHABLE, _SCHEMA, _PRIVILEGES, _GUARD = STEPS = ("reachable", "schema", "privileges", "guard")
+_REACHABLE, _CLOCK, _SCHEMA, _PRIVILEGES, _GUARD = STEPS = ("reachable", "clock", "schema", "privileges", "guard")
 _OLDEST = {"MySQL": (8, 0), "MariaDB": (10, 6)}
 
 
@@ -33,7 +34,7 @@ async def database_rows(settings: Settings) -> Rows:
         for row in skipped(GROUP, STEPS[1:], _REACHABLE):
             yield row
         return
-    async with opened_store(settings) as store:
+    async with opened_store(settings, contents=False) as store:
         async for row in _looked_at(settings, store):
             yield row
 
@@ -46,6 +47,10 @@ async def _looked_at(settings: Settings, store: Store) -> Rows:
         for row in skipped(GROUP, STEPS[1:], _REACHABLE):
             yield row
         return
+    try:
+        yield await database_clock_row(store, settings.store.lease_seconds, GROUP, _CLOCK)
+    except StoreError as error:
+        yield Row(GROUP, _CLOCK, Verdict.FAIL, str(error))
     state: SchemaState | None = None
     try:
         state = await store.schema_state()

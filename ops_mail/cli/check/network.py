@@ -15,7 +15,7 @@ DNS, TCP = "dns", "tcp"
 
 async def look_up(mailbox: MailboxSettings, group: str, limit_seconds: float) -> tuple[list[str], Row]:
     """The addresses of the host, none when it has none."""
-    advice = "check OPS_MAIL_IMAP_HOST and this machine's DNS"
+    advice = f"check {mailbox.source.names('host', also='the DNS of this machine')}"
     try:
         async with asyncio.timeout(limit_seconds):
             found = await addresses_of(mailbox.host, mailbox.port)
@@ -44,5 +44,5 @@ async def dial(addresses: list[str], mailbox: MailboxSettings, group: str, limit
             writer.transport.abort()
             milliseconds = (time.monotonic() - began) * 1000
             return Row(group, TCP, Verdict.OK, f"{address} port {mailbox.port}, {milliseconds:.0f} ms")
-    advice = "check OPS_MAIL_IMAP_HOST, OPS_MAIL_IMAP_PORT and the firewall"
+    advice = f"check {mailbox.source.names('host', 'port', also='the firewall')}"
     return Row(group, TCP, Verdict.FAIL, f"port {mailbox.port} of {'; '.join(reasons)}", advice)

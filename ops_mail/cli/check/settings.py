@@ -5,6 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 
 from ops_mail.cli.check.rows import Row, Verdict
+from ops_mail.core.counted import counted
 from ops_mail.errors import ConfigError
 from ops_mail.handlers import load_handler
 from ops_mail.settings import Role, Security, Settings, WebhookTarget
@@ -26,12 +27,11 @@ def _summary(settings: Settings) -> Row:
         if settings.handler.target is None:
             return Row(_GROUP, "settings", Verdict.FAIL, detail, "a consumer only runs handlers: set OPS_MAIL_HANDLER")
         return Row(_GROUP, "settings", Verdict.OK, detail)
-    count = len(settings.mailboxes)
     return Row(
         _GROUP,
         "settings",
         Verdict.OK,
-        f"role {settings.role}, {count} {'folder' if count == 1 else 'folders'} to listen to, {handler}",
+        f"role {settings.role}, {counted(len(settings.mailboxes), 'folder')} to listen to, {handler}",
     )
 
 
@@ -58,7 +58,7 @@ def _unprotected(settings: Settings) -> list[Row]:
             "security",
             Verdict.WARN,
             f"the password of {mailbox.name} goes to {mailbox.host} unprotected",
-            "set OPS_MAIL_IMAP_SECURITY to tls or starttls",
+            f"set {mailbox.source.names('security')} to tls or starttls",
         )
         for mailbox in settings.mailboxes
         if mailbox.security is Security.PLAIN and not _is_local(mailbox.host)

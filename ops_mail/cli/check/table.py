@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ops_mail.cli.check.rows import Row, Verdict
 from ops_mail.cli.terminal import printable
+from ops_mail.core.counted import counted
 
 _STYLES = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "bold red", Verdict.SKIPPED: "dim"}
 
@@ -43,7 +44,7 @@ def _sum(rows: Sequence[Row]) -> Text:
     failed = sum(row.verdict is Verdict.FAIL for row in rows)
     warned = sum(row.verdict is Verdict.WARN for row in rows)
     if failed:
-        return Text(f"{failed} of {len(rows)} steps failed", style=_STYLES[Verdict.FAIL])
+        return Text(f"{failed} of {counted(len(rows), 'step')} failed", style=_STYLES[Verdict.FAIL])
     if warned:
-        return Text(f"all well, with {warned} warning{'s' if warned > 1 else ''}", style=_STYLES[Verdict.WARN])
+        return Text(f"all well, with {counted(warned, 'warning')}", style=_STYLES[Verdict.WARN])
     return Text("all well", style=_STYLES[Verdict.OK])

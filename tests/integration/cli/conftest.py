@@ -33,6 +33,7 @@ def cli(tmp_path: Path) -> Cli:
     def run(*arguments: str, stdin: bytes = b"", **settings: object) -> CompletedProcess:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("OPS_MAIL_")}
         environment |= {f"OPS_MAIL_{name}": str(value) for name, value in settings.items()}
+        environment.setdefault("OPS_MAIL_HTTP_PORT", "0")  # 8080 may be another program's here
         environment |= {"PYTHONPATH": str(ROOT), "COLUMNS": "200"}
         done = subprocess.run(
             [sys.executable, "-m", "ops_mail", *arguments],

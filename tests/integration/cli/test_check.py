@@ -16,7 +16,7 @@ from tests.integration.cli.conftest import Cli, CompletedProcess, mailbox_settin
 from tests.servers.dovecot import Dovecot
 
 MAIL = b"From: a@example.org\r\nSubject: x\r\n\r\nbody\r\n"
-STEPS = ["dns", "tcp", "tls", "login", "capabilities", "folder", "idle"]
+STEPS = ["dns", "tcp", "tls", "login", "capabilities", "provider", "folder", "idle"]
 
 
 def rows(done: CompletedProcess, group: str) -> list[dict[str, str]]:
@@ -56,12 +56,13 @@ def test_all_is_well_on_a_real_server_after_migrate(cli: Cli, dovecot: Dovecot, 
     database = rows(done, "database")
     assert [(row["step"], row["verdict"]) for row in database] == [
         ("reachable", "ok"),
+        ("clock", "ok"),
         ("schema", "ok"),
         ("privileges", "ok"),
         ("guard", "ok"),
     ]
     assert database[0]["detail"].startswith("sqlite+aiosqlite:///ops-mail.db: SQLite 3.")
-    assert database[3]["detail"] == f"{user}/INBOX is free"
+    assert database[4]["detail"] == f"{user}/INBOX is free"
 
 
 def test_a_table_is_for_people(cli: Cli, dovecot: Dovecot, user: str) -> None:
@@ -71,7 +72,7 @@ def test_a_table_is_for_people(cli: Cli, dovecot: Dovecot, user: str) -> None:
     login = next(index for index, line in enumerate(lines) if " login " in line)
     assert " fail " in lines[login]
     assert "OPS_MAIL_IMAP_PASSWORD" in "".join(lines[login : login + 3])
-    assert lines[-1] == "1 of 12 steps failed"
+    assert lines[-1] == "1 of 16 steps failed"
     assert "wrong" not in done.stdout
 
 
@@ -189,16 +190,24 @@ def test_several_mailboxes_are_all_tried(cli: Cli, dovecot: Dovecot, user: str, 
     done = cli("check", "--json", MAILBOXES_FILE="mailboxes.toml")
     assert done.returncode == 1
     groups = list(dict.fromkeys(row["group"] for row in json.loads(done.stdout)["checks"]))
-    assert groups == ["settings", "database", "good/INBOX", "bad/INBOX", "fine/INBOX"]
+    assert groups == ["settings", "http", "contents", "database", "good/INBOX", "bad/INBOX", "fine/INBOX"]
     assert verdicts(rows(done, "good/INBOX"))["idle"] == verdicts(rows(done, "fine/INBOX"))["idle"] == "ok"
     assert verdicts(rows(done, "bad/INBOX"))["login"] == "fail"
+    advice = rows(done, "bad/INBOX")[STEPS.index("login")]["advice"]
+    assert advice.startswith('check username and password of mailbox "bad" in mailboxes.toml')
+    assert "OPS_MAIL_" not in advice
 
 
 def test_a_consumer_opens_no_mailbox(cli: Cli, dovecot: Dovecot, user: str) -> None:
     settings = mailbox_settings(dovecot, user) | {"ROLE": "consumer", "HANDLER": "json:loads"}
     done = cli("check", "--json", **settings)
     assert done.returncode == 0
-    assert {row["group"] for row in json.loads(done.stdout)["checks"]} == {"settings", "database"}
+    assert {row["group"] for row in json.loads(done.stdout)["checks"]} == {
+        "settings",
+        "http",
+        "contents",
+        "database",
+    }
 
 
 def test_what_is_allowed_but_hardly_meant_is_warned_of(cli: Cli) -> None:

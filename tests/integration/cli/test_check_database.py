@@ -32,6 +32,7 @@ def test_a_migrated_database_passes(cli: Cli, sql_server: SqlServer) -> None:
     found = rows(cli("check", "--json", DATABASE_URL=url, **MAILBOX))
     assert {step: row["verdict"] for step, row in found.items()} == {
         "reachable": "ok",
+        "clock": "ok",
         "schema": "ok",
         "privileges": "ok",
         "guard": "ok",
@@ -114,6 +115,7 @@ def test_a_database_that_is_not_there_fails_and_the_rest_is_skipped(cli: Cli, ur
     found = rows(done)
     assert {step: row["verdict"] for step, row in found.items()} == {
         "reachable": "fail",
+        "clock": "skipped",
         "schema": "skipped",
         "privileges": "skipped",
         "guard": "skipped",

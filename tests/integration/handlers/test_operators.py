@@ -78,7 +78,7 @@ async def test_a_dead_mail_is_retried_with_all_its_attempts_and_its_history(
     await three_dead_and_one_done(store)
     key = f"{MAILBOX}/INBOX/7/2"
     done = cli("dead", "retry", key)
-    assert (done.returncode, done.stdout) == (0, b"retry: 1 mails\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, b"retry: 1 mail\n"), done.stderr
     (row,) = tables.rows("SELECT * FROM ops_mail_message WHERE uid = 2")
     assert (row["status"], row["attempts"], row["attempts_forgiven"], row["crashes"]) == ("retry", 5, 5, 0)
     (audit,) = tables.rows("SELECT * FROM ops_mail_audit")

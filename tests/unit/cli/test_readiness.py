@@ -53,6 +53,12 @@ GOOD = CursorState(
             {"state": "backoff", "failures": 1, "last_error": "login refused"},
             "in backoff after 1 failure: login refused",
         ),
+        (
+            {"state": "connecting", "failures": 2, "last_error": "login refused"},
+            "connecting again after 2 failures: login refused",
+        ),
+        ({"state": "selecting", "failures": 1}, "connecting again after 1 failure"),
+        ({"state": "connecting"}, "its instance is connecting"),
         ({"state": "draining"}, "its instance is stopping"),
         ({"last_sync_at": None}, "never synced"),
         ({"last_sync_at": NOW - timedelta(seconds=271)}, "last sync 271 s ago"),
@@ -62,6 +68,12 @@ GOOD = CursorState(
 def test_a_mailbox_is_ready_while_a_living_instance_keeps_it_in_sync(changes: dict[str, Any], reason: str) -> None:
     (judged,) = judge_all([replace(GOOD, **changes)], [KEY], NOW, LIMIT)
     assert (judged.ready, judged.reason) == (not reason, reason)
+
+
+def test_a_mailbox_in_sync_again_tells_what_it_got_over() -> None:
+    row = replace(GOOD, state="syncing", failures=2, last_error="login refused")
+    (judged,) = judge_all([row], [KEY], NOW, LIMIT)
+    assert (judged.ready, judged.reason) == (True, "in sync again after 2 failures: login refused")
 
 
 def test_a_mailbox_without_a_row_is_not_ready() -> None:
