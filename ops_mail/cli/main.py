@@ -19,6 +19,7 @@ import typer
 
 from ops_mail import __version__
 from ops_mail.cli import dead, messages
+from ops_mail.cli.help import PlainGroup
 from ops_mail.errors import ConfigError, OpsMailError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class ExitCode(IntEnum):
 
 
 app = typer.Typer(
+    cls=PlainGroup,
     name="ops-mail",
     help="Every mail of an IMAP folder lands exactly once in your own tables, live.",
     no_args_is_help=True,
@@ -44,6 +46,8 @@ app = typer.Typer(
 )
 app.add_typer(messages.app)
 app.add_typer(dead.app)
+
+WATCH_SECONDS = 2.0
 
 _Json = Annotated[bool, typer.Option("--json", help="One JSON object for machines instead of a table.")]
 
@@ -110,12 +114,29 @@ def run() -> None:
 
 
 @app.command()
-def check(*, json: _Json = False) -> None:
-    """Try everything that running needs and tell what to do about it. Changes nothing anywhere."""
+def check(
+    *,
+    json: _Json = False,
+    send_test: Annotated[
+        bool,
+        typer.Option("--send-test", help="Also put a test mail into each folder, time its push, and delete it again."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before the test mails.")] = False,
+) -> None:
+    """Try everything that running needs and tell what to do about it.
+
+    Nothing is changed, but for a small object written to OPS_MAIL_STORE_URL and removed again. With --send-test a mail
+    whose subject says that it is a test is put into each folder and deleted as soon as the server has announced it. A
+    running ops-mail lands it as any other mail, and its handler gets it: that is asked first, unless --yes is given.
+    """
     settings = _settings()
+    if send_test:
+        from ops_mail.cli.check.consent import ask_for_test_mails
+
+        ask_for_test_mails(settings, yes=yes)
     from ops_mail.cli.check import check_command
 
-    raise typer.Exit(check_command(settings, as_json=json))
+    raise typer.Exit(check_command(settings, as_json=json, send_test=send_test))
 
 
 @app.command()
@@ -128,9 +149,24 @@ def migrate() -> None:
 
 
 @app.command()
-def status(*, json: _Json = False) -> None:
-    """Show each mailbox and each living instance, from the database alone. Exit code 1 when a mailbox is not ready."""
+def status(
+    *,
+    json: Annotated[bool, typer.Option("--json", help="JSON for machines; with --watch one object a line.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on looking, until Ctrl-C.")] = False,
+    interval: Annotated[
+        float, typer.Option(min=0.1, metavar="SECONDS", help="Between two looks of --watch.")
+    ] = WATCH_SECONDS,
+) -> None:
+    """Show each mailbox and each living instance, from the database alone. Exit code 1 when a mailbox is not ready.
+
+    With --watch a terminal shows one picture that renews itself, and anything else gets one after the other; a database
+    that does not answer is told and tried again. Ctrl-C ends it with exit code 0.
+    """
     settings = _settings(mailboxes_required=False)
+    if watch:
+        from ops_mail.cli.status_watch import watch_command
+
+        raise typer.Exit(watch_command(settings, interval, as_json=json))
     from ops_mail.cli.status import status_command
 
     raise typer.Exit(status_command(settings, as_json=json))
@@ -148,7 +184,7 @@ def verify(*, json: _Json = False) -> None:
 @app.command()
 def parse(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE…", help="Mails as they came (.eml); - is standard input.")
+        list[Path], typer.Argument(metavar="FILE", help="Mails as they came (.eml); - is standard input.")
     ],
     *,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line, in the order of the files.")] = False,
@@ -181,10 +217,11 @@ def reparse(
 @app.command()
 def demo(
     *,
-    count: Annotated[int | None, typer.Option(min=1, help="End after so many mails.")] = None,
-    every: Annotated[float, typer.Option(min=0.01, help="Seconds between two mails.")] = 3.0,
+    count: Annotated[int | None, typer.Option(min=1, metavar="N", help="End after so many mails.")] = None,
+    every: Annotated[float, typer.Option(min=0.01, metavar="SECONDS", help="Between two mails.")] = 3.0,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Of the page; 8080, or a free one, if not given.")
+        int | None,
+        typer.Option(min=0, max=65535, metavar="PORT", help="Of the page; 8080, or a free one, if not given."),
     ] = None,
 ) -> None:
     """Run all of it on an embedded IMAP server and SQLite; nothing to configure."""
