@@ -14,8 +14,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ops_mail.errors import ConfigError, StoreUnavailable
+from ops_mail.settings import register_secret
 from ops_mail.store.blobs_external import ObjectAbsent
 
+_SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+"""Never logged by anything here; a handler that is given the same environment might."""
 _PIECE_BYTES = 256 * 1024
 _TIMEOUT = timedelta(seconds=60)
 
@@ -29,6 +32,8 @@ class S3Objects:
             from obstore import exceptions, store  # noqa: PLC0415 - as above
         except ImportError as error:
             raise ConfigError(["OPS_MAIL_STORE_URL: s3:// needs the extra: pip install 'ops-mail[s3]'"]) from error
+        for name in _SECRETS:
+            register_secret(os.environ.get(name, ""))
         parts = urlsplit(url)
         try:
             self._store: Any = store.S3Store(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 
 import structlog
@@ -15,6 +16,9 @@ SECRET_FILE = Path("mounted/database-url")
 def handle(mail: Mail) -> None:
     secret = SECRET_FILE.read_text().strip()
     logging.getLogger("leaky").error("connecting with %s failed", secret)
+    for name, value in os.environ.items():
+        if name.startswith("AWS_"):
+            logging.getLogger("leaky").info("%s is %s", name, value)
     structlog.get_logger("leaky").warning("connecting", url=secret, all_of_it={"in": [secret]}, raw=secret.encode())
     if mail.uid == 1:
         raise Permanent(f"cannot connect to {secret}")

@@ -6,6 +6,7 @@ import asyncio
 import shutil
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 
 from tests.integration.secrets import leaky_handler, outputs
@@ -13,6 +14,7 @@ from tests.integration.secrets.spelling import leaks
 from tests.servers.dovecot import Dovecot
 from tests.servers.mariadb import MariaDb
 from tests.servers.product import OpsMail
+from tests.servers.s3 import S3Server
 from tests.servers.scripted import Peer, ReceivedCommand, ScriptedImap
 from tests.servers.tables import Tables
 
@@ -21,7 +23,7 @@ MAIL = f"Subject: {SUBJECT}\r\n\r\n{BODY}\r\n".encode()
 
 WRONG, TLS = "Never/Word+4=&%45", "Seal/Word+5=&%46"
 QUOTED, CODED, TOKEN = 'Sp"ok\\Word+6=&%47', "Wörd/übel+7=&%48", "Bear/Word+8=&%49"
-PAGE = "Page/Word+9=&%4A"
+PAGE, S3_KEY, S3_TOKEN = "Page/Word+9=&%4A", "Pail/Word+1=&%4C", "Pass/Word+2=&%4D"
 FAILING = {"wrong": "auth", "tls": "tls", "quoted": "auth", "coded": "auth", "token": "auth"}
 
 COMMANDS = ("check", "check --json", "status", "status --json", "verify", "verify --json", "dead list", "dead show 1")
@@ -88,6 +90,7 @@ def mount(folder: Path, dovecot: Dovecot, url: str, mailboxes: str) -> dict[str,
         "MAILBOXES_FILE": "mounted/mailboxes.toml",
         "DATABASE_URL_FILE": "mounted/database-url",
         "HTTP_TOKEN_FILE": "mounted/page",
+        "STORE_URL": "s3://bucket/mails",
         "LOG_DIR": folder / "logs",
         "HANDLER": "leaky_handler:handle",
         "HANDLER_MAX_ATTEMPTS": 1,
@@ -118,8 +121,16 @@ def fail_in_every_way(process: OpsMail, folder: Path, dovecot: Dovecot, database
 
 
 async def test_no_output_of_a_process_in_trouble_holds_a_secret(
-    guarded_dovecot: Dovecot, own_mariadb: MariaDb, guarded_url: str, tmp_path: Path
+    guarded_dovecot: Dovecot,
+    own_mariadb: MariaDb,
+    guarded_url: str,
+    bucket: S3Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    keys = {"AWS_SECRET_ACCESS_KEY": S3_KEY, "AWS_SESSION_TOKEN": S3_TOKEN}
+    for name, value in (bucket.environment() | keys).items():
+        monkeypatch.setenv(name, value)
     guarded_dovecot.append_many("ops", "INBOX", [MAIL, MAIL])
     mailboxes = MAILBOXES.format(
         tls_port=guarded_dovecot.tls_port, ca_file=guarded_dovecot.ca_file, wrong=WRONG, tls=TLS
@@ -137,10 +148,10 @@ async def test_no_output_of_a_process_in_trouble_holds_a_secret(
         found = await asyncio.to_thread(fail_in_every_way, process, tmp_path, guarded_dovecot, own_mariadb, guarded_url)
     logged = outputs.logs(process, tmp_path / "logs")
     found |= logged
-    secrets = [WRONG, TLS, QUOTED, CODED, TOKEN, PAGE, guarded_dovecot.password, guarded_url]
+    secrets = [WRONG, TLS, QUOTED, CODED, TOKEN, PAGE, S3_KEY, S3_TOKEN, guarded_dovecot.password, guarded_url]
     secrets.append(str(sa.make_url(guarded_url).password))
     assert leaks(found, secrets) == []
-    for words in ("cannot do: ", "no connection", "connecting with"):
+    for words in ("cannot do: ", "no connection", "connecting with", "AWS_SESSION_TOKEN is"):
         assert words in found["standard output and error"], "what failed is told"
     assert "cannot connect to" in found["table ops_mail_attempt"]
     for content in (SUBJECT, BODY):
