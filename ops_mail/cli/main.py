@@ -11,7 +11,6 @@ import io
 import os
 import sys
 import traceback
-from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -19,6 +18,7 @@ import typer
 
 from ops_mail import __version__
 from ops_mail.cli import dead, messages
+from ops_mail.cli.exit_codes import ExitCode, exit_codes_line
 from ops_mail.cli.help import PlainGroup
 from ops_mail.errors import ConfigError, OpsMailError
 
@@ -26,19 +26,11 @@ if TYPE_CHECKING:
     from ops_mail.settings import Settings
 
 
-class ExitCode(IntEnum):
-    """What a command's exit says; 78 is EX_CONFIG of sysexits.h."""
-
-    OK = 0
-    NO = 1
-    USAGE = 2
-    CONFIGURATION = 78
-
-
 app = typer.Typer(
     cls=PlainGroup,
     name="ops-mail",
     help="Every mail of an IMAP folder lands exactly once in your own tables, live.",
+    epilog=exit_codes_line(),
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # its tracebacks show local variables, and so secrets
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -53,7 +45,7 @@ _Json = Annotated[bool, typer.Option("--json", help="One JSON object for machine
 
 
 def main() -> NoReturn:
-    """Runs the command line and exits: 0 ok, 1 the answer is no or it failed, 2 usage, 78 configuration."""
+    """Runs the command line and exits with an `ExitCode`."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks a letter must not stop a command

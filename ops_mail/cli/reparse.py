@@ -11,6 +11,7 @@ from ops_mail import __version__
 from ops_mail.app.spool_root import spool_root
 from ops_mail.cli.choosing import who
 from ops_mail.cli.database import opened_store
+from ops_mail.cli.exit_codes import ExitCode
 from ops_mail.cli.quiet import quiet_logs
 from ops_mail.cli.reparsing import Failed, Tools, reparse
 from ops_mail.cli.terminal import printable
@@ -24,13 +25,13 @@ from ops_mail.store.reparse_run import Run, begin_run
 
 
 def reparse_command(settings: Settings, since: int | None, mailbox: str | None) -> int:
-    """1 when a mail could not be parsed; its rows are as they were. Raises OpsMailError."""
+    """1 when a mail could not be parsed; its rows are as they were. 130 after Ctrl-C. Raises OpsMailError."""
     quiet_logs()
     try:
         run = asyncio.run(reparse_mails(settings, since, mailbox))
     except KeyboardInterrupt:
         _tell("stopped; the same command goes on where it was")
-        return 1
+        return ExitCode.INTERRUPTED
     except OSError as error:
         raise OpsMailError(f"no room for large mails, or no process for parsing: {error}") from error
     tally = run.tally

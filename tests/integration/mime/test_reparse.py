@@ -236,7 +236,7 @@ def test_on_a_terminal_it_shows_how_far_it_is_and_ctrl_c_stops_it_in_order(tmp_p
         shown += _rest(terminal)
         out, _ = process.communicate()
     os.close(terminal)
-    assert (process.returncode, out) == (1, "")
+    assert (process.returncode, out) == (130, "")
     assert b"mail 0 of 900" in shown
     assert b"\x1b[?25h" in shown, "the cursor is visible again"
     assert shown.endswith(b"stopped; the same command goes on where it was\r\n")
