@@ -9,7 +9,7 @@ from datetime import datetime
 from ops_mail.app.options import listener_options
 from ops_mail.cli.database import opened_store
 from ops_mail.cli.quiet import quiet_logs
-from ops_mail.cli.terminal import printable, write_json
+from ops_mail.cli.terminal import write_json
 from ops_mail.core.ids import FolderKey
 from ops_mail.errors import OpsMailError
 from ops_mail.imap import ImapSession, open_session
@@ -53,7 +53,9 @@ def verify_command(settings: Settings, *, as_json: bool) -> int:
     if as_json:
         write_json({"complete": good, "mailboxes": [asdict(finding) for finding in findings]})
     else:
-        _print(findings)
+        from ops_mail.cli.verify_table import print_findings  # noqa: PLC0415 - rich is imported only when it draws
+
+        print_findings(findings)
     return 0 if good else 1
 
 
@@ -103,27 +105,3 @@ async def _compare(
         uids += [mail.uid for mail in page.missing[: _SHOWN_UIDS - len(uids)]]
     rekeyed = await store.rekeyed(key, selected.uid_validity)
     return Finding(key.mailbox, key.folder, on_server, missing, tuple(uids), extra, pending, rekeyed)
-
-
-def _print(findings: list[Finding]) -> None:
-    from rich.console import Console  # noqa: PLC0415 - rich is imported only when it draws
-    from rich.table import Table  # noqa: PLC0415 - as above
-
-    table = Table(title="Server and tables")
-    for heading in ("mailbox", "folder", "on server", "missing", "extra", "pending", "re-keyed", "verdict"):
-        table.add_column(heading)
-    for finding in findings:
-        figures = (finding.on_server, finding.missing, finding.extra, finding.pending, finding.rekeyed)
-        verdict = "complete" if finding.good else "not compared" if finding.error else "mails are missing"
-        cells = [finding.name, finding.folder, *("–" if finding.error else str(figure) for figure in figures), verdict]
-        table.add_row(*(printable(cell) for cell in cells))
-    Console(markup=False, highlight=False).print(table)
-    for finding in findings:
-        if not finding.good:
-            print(printable(f"{finding.name}/{finding.folder}: {finding.error or _missing(finding)}"))
-
-
-def _missing(finding: Finding) -> str:
-    more = ", …" if finding.missing > len(finding.missing_uids) else ""
-    uids = ", ".join(map(str, finding.missing_uids)) + more
-    return f"no row for UID {uids}; the running process lands them at its next comparison, the first soon after a start"
