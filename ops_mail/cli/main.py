@@ -61,16 +61,15 @@ def main() -> NoReturn:
         # The reader has gone (`… | head`); at exit Python would try to flush, and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception:  # noqa: BLE001 - the outermost level: a bug is told without the secrets in its traceback
-        from ops_mail.settings import redact
-
-        _say(redact(traceback.format_exc()).rstrip())
+        _say(traceback.format_exc().rstrip())
     sys.exit(ExitCode.NO)
 
 
 def _say(text: str) -> None:
     from ops_mail.cli.terminal import printable
+    from ops_mail.settings import redact
 
-    sys.stderr.write("\n".join(printable(line) for line in text.split("\n")) + "\n")
+    sys.stderr.write("\n".join(printable(line) for line in redact(text).split("\n")) + "\n")
 
 
 def _version(wanted: bool) -> None:
