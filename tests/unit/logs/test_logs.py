@@ -334,7 +334,8 @@ def test_a_full_disk_is_told_without_a_traceback_for_each_event(capfd: pytest.Ca
     assert writer.close(timeout=10)
     assert writer.failed == 100
     lines = capfd.readouterr().err.splitlines()
-    assert lines == [f"ops-mail: a log event was not written: OSError ({2**power} times)" for power in range(7)]
+    times = ["1 time", *(f"{2**power} times" for power in range(1, 7))]
+        assert lines == [f"ops-mail: a log event was not written: OSError ({each})" for each in times]
 
 
 _PROGRAM = """
