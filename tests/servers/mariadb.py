@@ -16,6 +16,7 @@ class MariaDb(SqlServer):
     def prepare(self) -> None:
         """Copies a data directory that was made once for this version."""
         shutil.copytree(self._template(), self.folder / "data")
+        (self.folder / "tmp").mkdir()
 
     def command(self) -> list[str]:
         """Loopback only; a socket path of its own, since the default one may be in use."""
@@ -24,6 +25,9 @@ class MariaDb(SqlServer):
             "--no-defaults",
             *_user(),
             f"--datadir={self.folder / 'data'}",
+            # A server that starts deletes what earlier ones left in its tmpdir, and in a shared one that is the temporary
+            # tables of those that run.
+            f"--tmpdir={self.folder / 'tmp'}",
             f"--socket={self.folder / 'socket'}",
             f"--pid-file={self.folder / 'pid'}",
             f"--port={self.port}",

@@ -21,6 +21,7 @@ class MySql(SqlServer):
         self.root = _root()
         self.data = (self.folder if self.root is None else self.root / "tmp" / self.folder.name) / "data"
         shutil.copytree(_template(self.root), self.data)
+        (self.data.parent / "tmp").mkdir()
 
     def clean(self) -> None:
         """Removes the data below the root folder."""
@@ -34,6 +35,7 @@ class MySql(SqlServer):
         return [
             *_server(self.root),
             f"--datadir={inside}",
+            f"--tmpdir={_inside(self.root, self.data.parent / 'tmp')}",  # not shared, as MariaDB's
             f"--socket={inside}/socket",
             f"--pid-file={inside}/pid",
             f"--port={self.port}",
