@@ -335,7 +335,7 @@ def test_a_full_disk_is_told_without_a_traceback_for_each_event(capfd: pytest.Ca
     assert writer.failed == 100
     lines = capfd.readouterr().err.splitlines()
     times = ["1 time", *(f"{2**power} times" for power in range(1, 7))]
-        assert lines == [f"ops-mail: a log event was not written: OSError ({each})" for each in times]
+    assert lines == [f"ops-mail: a log event was not written: OSError ({each})" for each in times]
 
 
 _PROGRAM = """
