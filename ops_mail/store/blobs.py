@@ -147,8 +147,8 @@ def not_here(sha256: str, place: str | None, here: str) -> StoreRefused:
     """The error of a content that is kept in another place than `here`, the one that STORE_URL names."""
     if place is None:
         return StoreRefused(
-            f"content {sha256} is not where OPS_MAIL_STORE_URL leads ({here}); to read it, set that to the directory or"
-            " bucket that it named when the mail landed"
+            f"content {sha256} is not where OPS_MAIL_STORE_URL leads ({here}): it was deleted there, or it is in the"
+            " directory or bucket that this setting named when the mail landed"
         )
     return StoreRefused(
         f"content {sha256} is kept in {place}; to read it, set OPS_MAIL_STORE_URL to that (it leads to {here} now)"

@@ -306,7 +306,9 @@ async def test_after_a_change_of_store_it_is_told_where_content_is_and_the_next_
     tables.execute("DELETE FROM ops_mail_blob_chunk")
     tables.execute("UPDATE ops_mail_blob SET place = NULL")  # as a program that did not note places would have it
     kept.store.blobs = DatabaseBlobs(kept.store.database)
-    with pytest.raises(StoreRefused, match="set that to the directory or bucket that it named when the mail landed"):
+    with pytest.raises(
+        StoreRefused, match="or it is in the directory or bucket that this setting named when the mail landed"
+    ):
         await kept.store.read_blob(sha256(raw))
 
 

@@ -157,7 +157,7 @@ def test_mails_without_bytes_are_skipped_and_lost_bytes_are_a_failure(database_u
     before = messages(database_url)
     code, out, err = reparse(database_url, tmp_path)
     assert (code, out) == (1, "parsed 1, changed 1, skipped 3, failed 1\n")
-    assert f"mail {lost[4]['id']}: the content stored under {lost[4]['raw_sha256']} is damaged" in err
+    assert f"mail {lost[4]['id']}: content {lost[4]['raw_sha256']} is not where OPS_MAIL_STORE_URL leads (db:): " in err
     assert err.endswith(f"not parsed, and left as they were: {lost[4]['id']}\n")
     after = messages(database_url)
     assert after[:4] == before[:4]
