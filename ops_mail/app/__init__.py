@@ -1,5 +1,4 @@
-"""The composition root: settings in, running process out."""
+"""The composition root: settings in, running process out.
 
-from ops_mail.app.process import Hooks, run, serve
-
-__all__ = ["Hooks", "run", "serve"]
+Imports nothing itself: a command that needs one part of it does not load the web server.
+"""

@@ -1,4 +1,4 @@
-"""Settings into the options of each part."""
+"""Settings into the options of listeners and their sessions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from ops_mail.core.backoff import BackoffPolicy
 from ops_mail.core.batching import BatchLimits
 from ops_mail.core.ids import FolderKey
 from ops_mail.imap import SessionOptions
-from ops_mail.listener import ListenerOptions
+from ops_mail.listener.tools import ListenerOptions
 from ops_mail.settings import MailboxSettings, Settings, StartMode
-from ops_mail.web import WebOptions
 
 CLIENT_ID = {"name": "ops-mail", "version": __version__}
 """Sent by ID (RFC 2971); NetEase refuses SELECT without it."""
@@ -59,17 +58,6 @@ def listener_options(settings: Settings, mailbox: MailboxSettings) -> ListenerOp
         after_landing=mailbox.after_landing,
         start_now=mailbox.start is StartMode.NOW,
         start_date=_midnight_utc(mailbox.start) if isinstance(mailbox.start, date) else None,
-    )
-
-
-def web_options(settings: Settings) -> WebOptions:
-    """How the page is shown; another process's mailbox may sync as seldom as these settings would have it."""
-    session = settings.session
-    return WebOptions(
-        show_content=settings.http.show_content,
-        token=settings.http.token,
-        sync_limit_seconds=2 * max(session.idle_seconds, session.poll_seconds) + session.command_timeout_seconds,
-        lease_seconds=settings.store.lease_seconds,
     )
 
 

@@ -18,14 +18,16 @@ import structlog
 from ops_mail import __version__
 from ops_mail.app.ending import end_soon
 from ops_mail.app.modules import Modules, modules_for, what_is_used
-from ops_mail.app.options import backoff_policy, listener_options, web_options
+from ops_mail.app.options import backoff_policy, listener_options
 from ops_mail.app.spool_root import spool_root
+from ops_mail.app.web_options import web_options
 from ops_mail.core.clock import Clock
 from ops_mail.core.ids import FolderKey
 from ops_mail.core.status import MailboxStatus, ProcessStatus
 from ops_mail.errors import ConfigError, OpsMailError
 from ops_mail.handlers import HandlerParts, HandlerService, LoadedHandler, load_handler
-from ops_mail.listener import Landed, ListenerTools, MailboxListener
+from ops_mail.listener.mailbox import MailboxListener
+from ops_mail.listener.tools import Landed, ListenerTools
 from ops_mail.logs import configure_logging
 from ops_mail.maintenance import DatabaseWatch, InstanceRow, Retention
 from ops_mail.metrics import Metrics, measure_loop_lag

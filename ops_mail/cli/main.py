@@ -99,7 +99,7 @@ def _settings(*, mailboxes_required: bool = True) -> Settings:
 def run() -> None:
     """Listen to the mailboxes, land and handle every mail, until a signal."""
     settings = _settings()
-    from ops_mail import app as process
+    from ops_mail.app import process
 
     raise typer.Exit(process.run(settings))
 

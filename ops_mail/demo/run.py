@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from ops_mail.app import Hooks, serve
+from ops_mail.app.process import Hooks, serve
 from ops_mail.demo.feeding import Feeder
 from ops_mail.demo.screen import Screen, landed_line
 from ops_mail.demo.server import EmbeddedServer
-from ops_mail.listener import Landed
+from ops_mail.listener.tools import Landed
 from ops_mail.logs import configure_logging
 from ops_mail.settings import Settings, load_settings
 

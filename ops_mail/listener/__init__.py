@@ -1,6 +1,4 @@
-"""One supervised listener for each mailbox: stand by, lead, sync, wait, and start again after any fault."""
+"""One supervised listener for each mailbox: stand by, lead, sync, wait, and start again after any fault.
 
-from ops_mail.listener.mailbox import MailboxListener
-from ops_mail.listener.tools import Landed, ListenerOptions, ListenerTools
-
-__all__ = ["Landed", "ListenerOptions", "ListenerTools", "MailboxListener"]
+Imports nothing itself: a command that needs one part of it loads neither parser nor metrics.
+"""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ops_mail.core.backoff import BackoffPolicy
 from ops_mail.core.batching import BatchLimits
@@ -14,10 +15,12 @@ from ops_mail.core.clock import Clock
 from ops_mail.core.ids import FolderKey
 from ops_mail.core.mail import PreparedMail
 from ops_mail.imap import SessionOptions
-from ops_mail.metrics import Metrics
-from ops_mail.mime.pool import ParserPool
 from ops_mail.settings import AfterLanding
 from ops_mail.store import STATEMENT_SECONDS, Guard, Store
+
+if TYPE_CHECKING:  # a command that compares a folder needs only the options
+    from ops_mail.metrics import Metrics
+    from ops_mail.mime.pool import ParserPool
 
 DATABASE_CALL_SECONDS = STATEMENT_SECONDS + 2
 """By then an ordinary call of the store has answered or failed by itself; a task that still waits is stuck."""

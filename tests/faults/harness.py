@@ -16,9 +16,9 @@ from typing import Any
 
 import aiohttp
 
-from ops_mail.app import Hooks, serve
+from ops_mail.app.process import Hooks, serve
 from ops_mail.core.status import MailboxStatus, ProcessStatus
-from ops_mail.listener import Landed
+from ops_mail.listener.tools import Landed
 from ops_mail.settings import load_settings
 
 FAST = {

@@ -7,8 +7,6 @@ import errno
 import json
 import os
 
-import aiohttp
-
 from ops_mail.cli.check.rows import Row, Verdict
 from ops_mail.settings import HttpSettings
 
@@ -51,6 +49,8 @@ async def _held(http: HttpSettings, where: str) -> Row:
 
 async def _health(url: str) -> dict[str, str] | None:
     """What /healthz of an ops-mail answers; None when nobody does, or something else."""
+    import aiohttp  # noqa: PLC0415 - a large library, and the port is mostly free
+
     try:
         async with (
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_ASK_SECONDS)) as client,

@@ -7,7 +7,6 @@ from ipaddress import ip_address
 from ops_mail.cli.check.rows import Row, Verdict
 from ops_mail.core.counted import counted
 from ops_mail.errors import ConfigError
-from ops_mail.handlers import load_handler
 from ops_mail.settings import Role, Security, Settings, WebhookTarget
 
 _GROUP = "settings"
@@ -39,6 +38,8 @@ def _handler(settings: Settings) -> list[Row]:
     """Loading it runs its module's code, as a start would."""
     if not settings.enabled or settings.handler.target is None:
         return []
+    from ops_mail.handlers import load_handler  # noqa: PLC0415 - mostly there is no handler, and it is a large part
+
     try:
         loaded = load_handler(settings.handler)
     except ConfigError as error:
