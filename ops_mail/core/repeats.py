@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 _KEYS_LIMIT = 64
+_NUMBER = re.compile(r"\d+")
 
 
 class RepeatLimiter:
@@ -19,6 +22,13 @@ class RepeatLimiter:
             self._seen.clear()  # texts that never repeat must not pile up
         count = self._seen[key] = self._seen.get(key, 0) + 1
         return count if count & (count - 1) == 0 else 0
+
+    def admit_error(self, text: str) -> int:
+        """As `admit`, for an error's text: the same one with other numbers in it is the same one.
+
+        Dovecot ends its NO with timings, `(0.001 + 0.000 secs)`; others name a port, a tag or a process.
+        """
+        return self.admit(_NUMBER.sub("#", text))
 
     def forget(self) -> None:
         """The row of failures is over; the next one is told from the start."""

@@ -180,7 +180,7 @@ class Claiming:
     def _failed(self, error: StoreError) -> float:
         self._failures += 1
         self._tools.news.more_left = True  # do not ask first when it is back
-        count = self._repeats.admit(str(error))
+        count = self._repeats.admit_error(str(error))
         if count:
             log.warning("claiming_failed", error=str(error), times=count)
         return _DATABASE_AWAY.delay_seconds(self._failures, self._parts.random())

@@ -74,7 +74,7 @@ class Hands:
         try:
             lost = await self._store.renew([one.claim for one in held])
         except StoreError as error:
-            count = self._repeats.admit(str(error))
+            count = self._repeats.admit_error(str(error))
             if count:
                 log.warning("leases_not_renewed", mails=len(held), error=str(error), times=count)
             return False

@@ -140,7 +140,7 @@ class OutcomeWriter:
     def _retry_as_failure(self, one: Written, error: StoreError) -> bool:
         """Keep the end for another round; True when only the database's absence stands in its way."""
         if isinstance(error, StoreUnavailable):
-            count = self._repeats.admit(str(error))
+            count = self._repeats.admit_error(str(error))
             if count:
                 log.warning("outcome_not_written", key=one.key, error=str(error), times=count)
             self._queue.append(one)

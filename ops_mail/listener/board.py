@@ -102,7 +102,7 @@ class Board:
 
     def _say(self, event: str, error: str, delay_seconds: float, **more: object) -> None:
         """One line at growing intervals for a failure that repeats."""
-        count = self._repeats.admit(f"{event}: {error}")
+        count = self._repeats.admit_error(f"{event}: {error}")
         if count:
             retry = round(delay_seconds, 1)
             log.error(event, error=error, retry_in_seconds=retry, failures=self.status.failures, times=count, **more)

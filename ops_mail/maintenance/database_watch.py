@@ -93,7 +93,7 @@ class DatabaseWatch:
         self._status.database_ok, self._status.database_error = False, error
         self._metrics.db_errors.inc()
         delay_seconds = min(_WATCH_SECONDS, self._backoff.delay_seconds(self._failures, self._random()))
-        count = self._repeats.admit(error)
+        count = self._repeats.admit_error(error)
         if count:
             log.error("database_down", error=error, retry_in_seconds=round(delay_seconds, 1), times=count)
         return delay_seconds

@@ -141,7 +141,7 @@ class PeopleHandlers:
             return "sign_in.broken"
 
     def _tell_unreadable(self, error: SecretError) -> None:
-        times = self._repeats.admit(str(error))
+        times = self._repeats.admit_error(str(error))
         if times:
             log.error("token_unreadable", error=str(error), times=times)
 
