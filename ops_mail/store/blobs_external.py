@@ -56,11 +56,11 @@ def object_name(sha256: str, encoding: str) -> str:
 
 
 class ExternalBlobs(DatabaseBlobs):
-    """As BlobStore. `place` is the STORE_URL that leads to `objects`."""
+    """As BlobStore. `place` is the STORE_URL that leads to `objects`, as the table knows it."""
 
     def __init__(self, database: Database, objects: Objects, place: str) -> None:
-        self._here = place.rstrip("/")[:_PLACE_CHARS]
-        super().__init__(database, self._here)
+        self.place = place.rstrip("/")[:_PLACE_CHARS]
+        super().__init__(database, self.place)
         self.objects = objects
 
     async def put(self, connection: AsyncConnection, blobs: Sequence[Blob]) -> None:
@@ -75,9 +75,9 @@ class ExternalBlobs(DatabaseBlobs):
         else:
             raise StoreRefused("content could not be stored: its hashes come and go")
         await self._write([wanted[sha256] for sha256 in sorted(present)], even_if_there=False)
-        moved = sorted(sha256 for sha256, place in present.items() if place != self._here)
+        moved = sorted(sha256 for sha256, place in present.items() if place != self.place)
         if moved:
-            await connection.execute(sa.update(blob).where(blob.c.sha256.in_(moved)).values(place=self._here))
+            await connection.execute(sa.update(blob).where(blob.c.sha256.in_(moved)).values(place=self.place))
 
     async def _write(self, blobs: Sequence[Blob], *, even_if_there: bool) -> None:
         """Some at a time. A new one is written in any case, so that it is not taken for an old orphan meanwhile."""
@@ -113,9 +113,9 @@ class ExternalBlobs(DatabaseBlobs):
                     size += len(piece)
                     yield piece
         except ObjectAbsent as error:
-            if head.place == self._here:
+            if head.place == self.place:
                 raise
-            raise not_here(sha256, head.place, self._here) from error
+            raise not_here(sha256, head.place, self.place) from error
         if digest.hexdigest() != sha256 or size != head.size_bytes:
             raise damaged(sha256)
 

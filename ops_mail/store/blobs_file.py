@@ -25,6 +25,10 @@ class FileObjects:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
+    async def is_there(self) -> bool:
+        """Whether the directory exists. One that is not mounted, or is another machine's, does not."""
+        return await self._call("looking for", "", self._directory.is_dir)
+
     async def write(self, name: str, content: Sequence[bytes] | Path) -> None:
         """As Objects.write."""
         await self._call("writing", name, self._write, name, content)

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from ops_mail.core.health import Pulse
 from ops_mail.core.ids import FolderKey, Uid, UidValidity
@@ -21,7 +22,7 @@ from ops_mail.errors import StoreRefused, StoreUnavailable
 from ops_mail.maintenance.retention import Retention
 from ops_mail.metrics import Metrics
 from ops_mail.mime.prepare import PrepareLimits, prepare
-from ops_mail.store import Guard, LandingBatch, Lease, Store, open_store
+from ops_mail.store import DatabaseBlobs, Guard, LandingBatch, Lease, Store, open_store
 from ops_mail.store.blob_choice import delete_of, keep_contents_in
 from ops_mail.store.blob_removal import remove_all_unused
 from ops_mail.store.blobs import DatabaseBlobs
@@ -310,6 +311,29 @@ async def test_after_a_change_of_store_it_is_told_where_content_is_and_the_next_
         StoreRefused, match="or it is in the directory or bucket that this setting named when the mail landed"
     ):
         await kept.store.read_blob(sha256(raw))
+
+
+@pytest.mark.parametrize("later", ["db:", "another folder"])
+@pytest.mark.parametrize(("kept", "database_url"), [("file", "sqlite")], indirect=True)
+async def test_retention_reaches_where_store_url_led_before(
+    kept: Kept, tables: Tables, tmp_path: Path, later: str
+) -> None:
+    raw = mail_with(noise(2950))
+    await kept.land(1, raw)
+    assert kept.objects() == 2
+    tables.execute("UPDATE ops_mail_message SET status = 'done'")
+    age(tables)
+    kept.store.blobs = DatabaseBlobs(kept.store.database)
+    if later != "db:":
+        keep_contents_in(kept.store, f"file://{tmp_path}/later")
+    away = (tmp_path / "contents").rename(tmp_path / "not mounted")
+    with capture_logs() as logs:
+        assert await kept.remove() == Removed(mails=1, blobs=0)
+    told = [line["error"] for line in logs if line["event"] == "content_not_removed"]
+    assert told == [f"file://{tmp_path}/contents: there is no such place on this machine"] * 2
+    away.rename(tmp_path / "contents")
+    assert await remove_all_unused(kept.store.database, asyncio.Event(), delete_of(kept.store)) == 2
+    assert (kept.objects(), tables.value("SELECT COUNT(*) FROM ops_mail_blob")) == (0, 0)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
