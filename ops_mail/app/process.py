@@ -184,6 +184,7 @@ class _Process:
             lease_seconds=settings.store.lease_seconds,
             forbidden_tables=settings.store.forbidden_tables,
         )
+        store.database.on_audit = self._metrics.count_audit
         keep_contents_in(store, settings.store.store_url)
         guard = Guard(store, self._holder, settings.store.lease_seconds)
         parsers = ParserPool(max_message_bytes=settings.session.max_message_bytes)
@@ -233,7 +234,6 @@ class _Process:
     def _start_retention(self, store: Store, schema_ready: asyncio.Event) -> None:
         retention = Retention(
             store,
-            self._metrics,
             days=self._settings.maintenance.retention_days,
             random=random.random,
             stop=self._stop,

@@ -96,5 +96,4 @@ class Verifier:
         landed = await syncer.land_missing(missing)
         detail = {"uids": [mail.uid for mail in missing[:100]], "missing": len(missing), "landed": landed}
         await self._tools.store.audit("system", AuditAction.RECOVERED, self._key.mailbox, None, detail)
-        self._tools.metrics.audit.labels(action=AuditAction.RECOVERED.value).inc()
         return landed

@@ -7,10 +7,8 @@ from collections.abc import Callable
 
 import structlog
 
-from ops_mail.core.audit_action import AuditAction
 from ops_mail.core.health import Pulse
 from ops_mail.errors import StoreError
-from ops_mail.metrics import Metrics
 from ops_mail.store import Store
 from ops_mail.store.blob_choice import delete_of
 from ops_mail.store.blob_removal import remove_all_unused
@@ -36,7 +34,6 @@ class Retention:
     def __init__(
         self,
         store: Store,
-        metrics: Metrics,
         *,
         days: int,
         random: Callable[[], float],
@@ -45,7 +42,6 @@ class Retention:
         pulse: Pulse,
     ) -> None:
         self._store = store
-        self._metrics = metrics
         self._days = days
         self._random = random
         self._stop = stop
@@ -84,7 +80,6 @@ class Retention:
         if self._days:
             removed = await remove_old_contents(database, self._days, self._stop, delete)
             if removed.mails:
-                self._metrics.audit.labels(action=AuditAction.CONTENT_REMOVED.value).inc()
                 log.info("old_contents_removed", mails=removed.mails, blobs=removed.blobs, days=self._days)
         self._rounds += 1
         if self._rounds % _ROUNDS_A_SWEEP != 1:

@@ -11,6 +11,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from ops_mail import __version__
+from ops_mail.core.audit_action import AuditAction
 from ops_mail.core.states import State
 
 _LATENCY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600)
@@ -94,8 +95,14 @@ class Metrics:
         if expires_at is not None:
             self.certificate_expiry_timestamp_seconds.labels(mailbox=mailbox).set(expires_at.timestamp())
 
+    def count_audit(self, action: AuditAction) -> None:
+        """One audit row was committed."""
+        self.audit.labels(action=action.value).inc()
+
     def describe_build(self, role: str) -> None:
-        """Fill `build_info`."""
+        """Fill `build_info`, and create what no mailbox has a part in at zero."""
+        for action in AuditAction:
+            self.audit.labels(action=action.value)
         self.build_info.labels(version=__version__, python=platform.python_version(), role=role).set(1)
 
     def show_state(self, mailbox: str, state: State) -> None:

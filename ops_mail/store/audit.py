@@ -13,7 +13,14 @@ from ops_mail.core.ids import FolderKey, UidValidity
 from ops_mail.store.columns import db_now
 from ops_mail.store.schema import audit
 
+_NOTED = "ops_mail_audit"
 _RECENT = 50  # numberings of one mailbox looked through for the one that is being counted
+
+
+def take_noted(connection: AsyncConnection) -> list[AuditAction]:
+    """The actions noted on this connection since this was last asked."""
+    noted: list[AuditAction] = connection.info.pop(_NOTED, [])
+    return noted
 
 
 async def add_audit(
@@ -24,7 +31,8 @@ async def add_audit(
     message_pk: int | None,
     detail: Mapping[str, Any] | None,
 ) -> None:
-    """One row, in the caller's transaction."""
+    """One row, in the caller's transaction; counted when that is committed."""
+    connection.info.setdefault(_NOTED, []).append(action)
     values = {"actor": actor, "action": action.value, "mailbox": mailbox, "message_pk": message_pk, "detail": detail}
     await connection.execute(sa.insert(audit).values(at=db_now(), **values))
 

@@ -14,6 +14,8 @@ import structlog
 from sqlalchemy.engine import URL
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from ops_mail.core.audit_action import AuditAction
+from ops_mail.store.audit import take_noted
 from ops_mail.store.edge import STATEMENT_SECONDS, edge, is_contention
 from ops_mail.store.engine import Session, build_engine, is_memory, is_mysql
 from ops_mail.store.rows import RowLimits
@@ -40,6 +42,8 @@ class Database:
         idle = max(2 * lease_seconds, MIN_IDLE_SECONDS)
         self.engine = build_engine(url, Session(idle, SERVER_STATEMENT_SECONDS), pooled=True)
         self._row_limits: RowLimits | None = None
+        self.on_audit: Callable[[AuditAction], None] = lambda _action: None
+        """Called for each audit row that was committed."""
 
     def lone_engine(self, *, idle_seconds: float, lock_wait_seconds: float = LONG_LOCK_WAIT_SECONDS) -> AsyncEngine:
         """An engine for one long-lived autocommit connection outside the pool (guard, migration), without limits."""
@@ -76,8 +80,12 @@ class Database:
     async def _transaction(self, work: Callable[[AsyncConnection], Awaitable[Result]]) -> Result:
         async with self._connection() as connection:
             writer = await connection.execution_options(sqlite_begin="IMMEDIATE")
+            take_noted(writer)  # of a transaction that failed
             async with writer.begin():
-                return await work(writer)
+                result = await work(writer)
+            for action in take_noted(writer):
+                self.on_audit(action)
+            return result
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[AsyncConnection]:

@@ -22,7 +22,7 @@ from ops_mail.errors import StoreRefused, StoreUnavailable
 from ops_mail.maintenance.retention import Retention
 from ops_mail.metrics import Metrics
 from ops_mail.mime.prepare import PrepareLimits, prepare
-from ops_mail.store import DatabaseBlobs, Guard, LandingBatch, Lease, Store, open_store
+from ops_mail.store import Guard, LandingBatch, Lease, Store, open_store
 from ops_mail.store.blob_choice import delete_of, keep_contents_in
 from ops_mail.store.blob_removal import remove_all_unused
 from ops_mail.store.blobs import DatabaseBlobs
@@ -191,15 +191,9 @@ async def test_the_process_removes_by_itself_what_is_old_and_ends_with_a_stop(ke
     tables.execute("UPDATE ops_mail_message SET status = 'done'")
     age(tables)
     stop, ready, metrics = asyncio.Event(), asyncio.Event(), Metrics()
-    retention = Retention(
-        kept.store,
-        metrics,
-        days=30,
-        random=lambda: -0.5,
-        stop=stop,
-        schema_ready=ready,
-        pulse=Pulse("retention", time.monotonic),
-    )
+    kept.store.database.on_audit = metrics.count_audit
+    pulse = Pulse("retention", time.monotonic)
+    retention = Retention(kept.store, days=30, random=lambda: -0.5, stop=stop, schema_ready=ready, pulse=pulse)
     work = asyncio.create_task(retention.run())
     ready.set()
     while tables.value("SELECT COUNT(*) FROM ops_mail_message WHERE content_removed_at IS NOT NULL") == 0:
@@ -207,6 +201,7 @@ async def test_the_process_removes_by_itself_what_is_old_and_ends_with_a_stop(ke
         await asyncio.sleep(0.05)
     stop.set()
     await work
+    assert metrics.registry.get_sample_value("ops_mail_audit_total", {"action": "content_removed"}) == 1
 
 
 async def test_content_that_another_mail_needs_stays(kept: Kept, tables: Tables) -> None:
