@@ -44,7 +44,7 @@ class Holdings:
     def __str__(self) -> str:
         named = [f"thread {thread.name}" for thread in self.threads]
         named += [f"process {pid} ({_command(pid)})" for pid in self.processes]
-        named += [f"socket {sock}" for sock in self.sockets]
+        named += [_ends_of(sock) for sock in self.sockets]
         return ", ".join(sorted(named))
 
 
@@ -82,6 +82,20 @@ def _children() -> Iterator[int]:
                 continue
             if after_name[1] == me:
                 yield int(entry.name)
+
+
+def _ends_of(sock: str) -> str:
+    """A socket by its addresses and state, so that one can tell whose it was."""
+    inode = sock.removeprefix("socket:[").removesuffix("]")
+    for table in ("tcp", "tcp6", "unix"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if table == "unix" and inode == fields[6]:
+                return f"socket {sock} unix {' '.join(fields[7:])}"
+            if table != "unix" and inode == fields[9]:
+                here, there = (int(end.rpartition(":")[2], 16) for end in fields[1:3])
+                return f"socket {sock} {table} from port {here} to port {there}, state {fields[3]}"
+    return f"socket {sock}"
 
 
 def _command(pid: int) -> str:

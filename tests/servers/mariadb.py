@@ -25,8 +25,8 @@ class MariaDb(SqlServer):
             "--no-defaults",
             *_user(),
             f"--datadir={self.folder / 'data'}",
-            # A server that starts deletes what earlier ones left in its tmpdir, and in a shared one that is the temporary
-            # tables of those that run.
+            # A server that starts deletes what earlier ones left in its tmpdir: in a shared one, the temporary tables
+            # of those that run.
             f"--tmpdir={self.folder / 'tmp'}",
             f"--socket={self.folder / 'socket'}",
             f"--pid-file={self.folder / 'pid'}",
