@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.servers.commands import CommandLine
 from tests.servers.dovecot import Dovecot
 from tests.servers.mariadb import MariaDb
 from tests.servers.mysql import MySql
@@ -29,6 +30,12 @@ def pytest_configure() -> None:
 
 
 # One server of each kind a run, started when the first test asks for it; tests share it, never a user or a database.
+
+
+@pytest.fixture(scope="session")
+def command_line() -> Iterator[CommandLine]:
+    with CommandLine() as forking:
+        yield forking
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import itertools
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.servers.commands import CommandLine, Done, environment_with, run_process
 from tests.servers.dovecot import Dovecot
 from tests.servers.fixtures import *  # noqa: F403 - pytest finds fixtures by their names
 
@@ -27,23 +26,22 @@ def user() -> str:
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    """Runs `python -m ops_mail …` in an empty folder with these settings (names without OPS_MAIL_) and no others."""
+def cli(command_line: CommandLine, tmp_path: Path) -> Cli:
+    """Runs `ops-mail …` in an empty folder with these settings (names without OPS_MAIL_) and no others."""
+    return _runner(command_line.run, tmp_path)
 
+
+@pytest.fixture
+def cli_process(tmp_path: Path) -> Cli:
+    """As `cli`, by `python -m ops_mail …`."""
+    return _runner(run_process, tmp_path)
+
+
+def _runner(start: Callable[[tuple[str, ...], dict[str, str], Path, bytes], Done], folder: Path) -> Cli:
     def run(*arguments: str, stdin: bytes = b"", **settings: object) -> CompletedProcess:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("OPS_MAIL_")}
-        environment |= {f"OPS_MAIL_{name}": str(value) for name, value in settings.items()}
-        environment.setdefault("OPS_MAIL_HTTP_PORT", "0")  # 8080 may be another program's here
-        environment |= {"PYTHONPATH": str(ROOT), "COLUMNS": "200"}
-        done = subprocess.run(
-            [sys.executable, "-m", "ops_mail", *arguments],
-            cwd=tmp_path,
-            env=environment,
-            input=stdin,
-            capture_output=True,
-            timeout=100,
-            check=False,
-        )
+        settings.setdefault("HTTP_PORT", "0")  # 8080 may be another program's here
+        named = {f"OPS_MAIL_{name}": value for name, value in settings.items()}
+        done = start(arguments, environment_with(**named, COLUMNS=200), folder, stdin)
         out, err = done.stdout.decode("utf-8"), done.stderr.decode("utf-8")
         return subprocess.CompletedProcess(done.args, done.returncode, out, err)
 

@@ -65,8 +65,8 @@ def test_all_is_well_on_a_real_server_after_migrate(cli: Cli, dovecot: Dovecot, 
     assert database[4]["detail"] == f"{user}/INBOX is free"
 
 
-def test_a_table_is_for_people(cli: Cli, dovecot: Dovecot, user: str) -> None:
-    done = cli("check", **mailbox_settings(dovecot, user) | {"IMAP_PASSWORD": "wrong"})
+def test_a_table_is_for_people(cli_process: Cli, dovecot: Dovecot, user: str) -> None:
+    done = cli_process("check", **mailbox_settings(dovecot, user) | {"IMAP_PASSWORD": "wrong"})
     assert (done.returncode, done.stderr) == (1, "")
     lines = done.stdout.splitlines()
     login = next(index for index, line in enumerate(lines) if " login " in line)

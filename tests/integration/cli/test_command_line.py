@@ -85,6 +85,14 @@ def test_migrate_tells_what_it_applied(cli: Cli, tmp_path: Path) -> None:
     assert (again.returncode, again.stdout) == (0, "The tables are up to date.\n")
 
 
+@pytest.mark.parametrize("command", [("status",), ("messages", "list"), ("dead", "list", "--json")])
+def test_a_process_of_its_own_answers_the_same(cli: Cli, cli_process: Cli, command: tuple[str, ...]) -> None:
+    assert cli("migrate").returncode == 0
+    here, there = cli(*command), cli_process(*command)
+    assert here.returncode == 0
+    assert (there.returncode, there.stdout, there.stderr) == (0, here.stdout, here.stderr)
+
+
 _LATE = ("aiohttp", "sqlalchemy", "aioimaplib", "alembic", "structlog", "asyncio")
 
 

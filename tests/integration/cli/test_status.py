@@ -75,6 +75,7 @@ def test_after_a_kill_nobody_holds_the_mailbox(cli: Cli, dovecot: Dovecot, user:
     settings = settings_for(dovecot, user, tmp_path)
     with OpsMail(tmp_path / "one", settings, name="one") as leader:
         leader.wait_ready()
+        until(lambda: told(cli("status", "--json", **settings)), lambda body: body["ready"] and body["instances"])
         leader.kill()
     body = until(
         lambda: told(cli("status", "--json", **settings)),
@@ -88,10 +89,11 @@ def test_a_mailbox_in_backoff_is_not_ready_and_tells_its_error(
     cli: Cli, dovecot: Dovecot, user: str, tmp_path: Path
 ) -> None:
     settings = settings_for(dovecot, user, tmp_path) | {"IMAP_PASSWORD": "wrong", "BACKOFF_INITIAL_SECONDS": 60}
-    with OpsMail(tmp_path / "one", settings, name="one"):
+    with OpsMail(tmp_path / "one", settings, name="one") as process:
+        process.wait_for_line("schema_ready")
         body = until(
-            lambda: told(cli("status", "--json", **settings)) if (tmp_path / "ops-mail.db").exists() else {},
-            lambda body: bool(body) and body["mailboxes"][0].get("state") == "backoff",
+            lambda: told(cli("status", "--json", **settings)),
+            lambda body: body["mailboxes"][0].get("state") == "backoff",
         )
     (mailbox,) = body["mailboxes"]
     assert mailbox["ready"] is False

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +17,7 @@ from typer.core import TyperGroup
 from ops_mail.cli.main import app
 from ops_mail.core.audit_action import AuditAction
 from tests.integration.deploy.files import DEPLOY, ROOT, RUNBOOKS, alerts
+from tests.servers.commands import CommandLine, environment_with
 from tests.servers.dovecot import Dovecot
 from tests.servers.process import SqlServer
 from tests.servers.product import OpsMail
@@ -116,19 +114,13 @@ class Landed:
     url: str
     environment: dict[str, str]
     process: OpsMail
+    command_line: CommandLine
 
     def type(self, line: str, folder: Path) -> None:
         """Runs a line that begins with `ops-mail`; it has to end with 0."""
-        done = subprocess.run(
-            [sys.executable, "-m", *line.replace("ops-mail", "ops_mail", 1).split()],
-            env={**os.environ, **self.environment, "OPS_MAIL_HTTP_PORT": "0", "PYTHONPATH": str(ROOT)},
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
+        env = environment_with(**self.environment, OPS_MAIL_HTTP_PORT=0)
+        done = self.command_line.run(tuple(line.split()[1:]), env, folder)
+        assert done.returncode == 0, f"{line}: {(done.stdout + done.stderr).decode()}"
 
     def run_sql(self, script: str) -> list[tuple[object, ...]]:
         """Runs a block as an administrator would; the rows of all its queries."""
@@ -167,7 +159,13 @@ def mail(sender: str, number: int, attachment: str) -> bytes:
 
 
 @pytest.fixture
-def landed(sql_server: SqlServer, dovecot: Dovecot, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Landed]:
+def landed(
+    sql_server: SqlServer,
+    dovecot: Dovecot,
+    command_line: CommandLine,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> Iterator[Landed]:
     user = f"runbook-{abs(hash(request.node.nodeid))}"
     own = "cHJpdmF0ZSB0byBvbmU="
     mails = [mail("Someone <someone@example.org>", 1, own), mail("Someone@Example.org", 2, SHARED)]
@@ -184,7 +182,7 @@ def landed(sql_server: SqlServer, dovecot: Dovecot, tmp_path: Path, request: pyt
     environment = {f"OPS_MAIL_{name}": str(value) for name, value in settings.items()}
     with OpsMail(tmp_path, settings) as process:
         process.wait_state("idling")
-        yield Landed(sql_server, url, environment, process)
+        yield Landed(sql_server, url, environment, process, command_line)
 
 
 def test_its_queries_commands_and_addresses_answer(landed: Landed, tmp_path: Path) -> None:

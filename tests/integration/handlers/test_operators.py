@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
-import os
 import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,26 +13,17 @@ import pytest
 from ops_mail.store import Store
 from tests.handlers.seeding import MAILBOX, mail_values, seed_store
 from tests.integration.handlers.test_service import land, mail_with
+from tests.servers.commands import CommandLine, Done, environment_with
 from tests.servers.tables import Tables
 
-ROOT = Path(__file__).resolve().parents[3]
-Done = subprocess.CompletedProcess[bytes]
 Cli = Callable[..., Done]
 
 
 @pytest.fixture
-def cli(database_url: str, tmp_path: Path) -> Cli:
-    """Runs `python -m ops_mail …` on the test's database; no terminal on standard input."""
-
-    def run(*arguments: str) -> Done:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("OPS_MAIL_")}
-        environment |= {"OPS_MAIL_DATABASE_URL": database_url, "PYTHONPATH": str(ROOT), "COLUMNS": "250"}
-        command = [sys.executable, "-m", "ops_mail", *arguments]
-        return subprocess.run(
-            command, cwd=tmp_path, env=environment, input=b"", capture_output=True, timeout=60, check=False
-        )
-
-    return run
+def cli(command_line: CommandLine, database_url: str, tmp_path: Path) -> Cli:
+    """Runs `ops-mail …` on the test's database; no terminal on standard input."""
+    env = environment_with(OPS_MAIL_DATABASE_URL=database_url, COLUMNS=250)
+    return lambda *arguments: command_line.run(arguments, env, tmp_path)
 
 
 async def three_dead_and_one_done(store: Store) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.listener.settings import imap_settings
+from tests.servers.commands import CommandLine, environment_with
 from tests.servers.dovecot import Dovecot
 from tests.servers.product import OpsMail
 from tests.servers.tables import Tables
@@ -32,7 +30,12 @@ def hashes(*numbers: int) -> Counter[str]:
 
 @pytest.mark.parametrize("how", ["kill -9", "SIGTERM"])
 def test_the_standby_lands_the_next_mail_soon_after_the_leader_is_gone(
-    how: str, dovecot: Dovecot, database_url: str, new_user: Callable[[], str], tmp_path: Path
+    how: str,
+    dovecot: Dovecot,
+    database_url: str,
+    new_user: Callable[[], str],
+    tmp_path: Path,
+    command_line: CommandLine,
 ) -> None:
     user = new_user()
     tables = Tables(database_url)
@@ -49,8 +52,10 @@ def test_the_standby_lands_the_next_mail_soon_after_the_leader_is_gone(
         assert standby.get_json("/readyz")[1]["mailboxes"][0]["holder"].startswith(f"{leader.name}:")
         assert leader.metric(f'ops_mail_guard_held{{mailbox="{user}"}}') == 1
         assert standby.metric(f'ops_mail_guard_held{{mailbox="{user}"}}') == 0
-        shown = status_json(database_url)
-        assert {leader.name, standby.name} <= {str(entry).split(":")[0] for entry in instance_names(shown)}
+        standby.wait_until(
+            lambda: {leader.name, standby.name} <= instances_shown(command_line, database_url, tmp_path),
+            "both in the status",
+        )
 
         if how == "kill -9":
             leader.kill()
@@ -75,22 +80,9 @@ def test_the_standby_lands_the_next_mail_soon_after_the_leader_is_gone(
         assert tuple(map(told.get, taken)) == (killed if how == "kill -9" else in_order)
 
 
-def status_json(database_url: str) -> dict[str, object]:
-    """What `ops-mail status --json` says, from the database alone."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPS_MAIL_")}
-    environment |= {"OPS_MAIL_DATABASE_URL": database_url, "OPS_MAIL_ROLE": "consumer"}
-    answer = subprocess.run(
-        [sys.executable, "-m", "ops_mail", "status", "--json"],
-        env=environment | {"PYTHONPATH": str(Path(__file__).resolve().parents[3])},
-        capture_output=True,
-        check=False,
-        text=True,
-    )
+def instances_shown(command_line: CommandLine, database_url: str, folder: Path) -> set[str]:
+    """The names that `ops-mail status --json` tells, from the database alone."""
+    env = environment_with(OPS_MAIL_DATABASE_URL=database_url, OPS_MAIL_ROLE="consumer")
+    answer = command_line.run(("status", "--json"), env, folder)
     assert answer.returncode in (0, 1), answer.stderr
-    return dict(json.loads(answer.stdout))
-
-
-def instance_names(shown: dict[str, object]) -> list[str]:
-    instances = shown["instances"]
-    assert isinstance(instances, list)
-    return [str(entry["instance"]) for entry in instances]
+    return {entry["instance"].split(":")[0] for entry in json.loads(answer.stdout)["instances"]}
