@@ -146,7 +146,15 @@ def _abort_when_invalid(engine: AsyncEngine) -> None:
     def terminate(connection: Any) -> None:
         connection._terminate_force_close()  # noqa: SLF001 - what its own terminate() falls back to
 
-    engine.sync_engine.dialect.do_terminate = terminate  # type: ignore[method-assign,assignment] # the one hook there is
+    def close(connection: Any) -> None:
+        try:
+            connection.close()
+        except OSError:  # the server has ended it before us; the driver stops half way and would never close its side
+            terminate(connection)
+
+    dialect: Any = engine.sync_engine.dialect  # its methods are the one hook there is
+    dialect.do_terminate = terminate
+    dialect.do_close = close
 
 
 def _prepare_sqlite(engine: AsyncEngine, session: Session) -> None:
