@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,9 +13,13 @@ from ops_mail.core.outcome import EndKind
 from ops_mail.core.textfit import scrub
 from ops_mail.handlers.answers import Discard, Done, Permanent, RetryLater, Write
 from ops_mail.settings import redact
+from ops_mail.settings.redaction import redact_head
 
 RESULT_BYTES = 64 * 1024
+RESULT_LEVELS = 30
+"""MariaDB takes JSON with up to 31 levels of arrays and objects for JSON, MySQL 100, Python's own limit differs."""
 ERROR_CHARS = 4000
+_TEXT_CHARS = 64 * 1024
 _FRAMES = 4
 _TYPE_CHARS = 80
 _NOTE_CHARS = 500
@@ -53,7 +58,7 @@ def answer_of_return(value: object) -> Answer:
     kind = scrub(type(kept).__qualname__)[:_TYPE_CHARS]
     try:
         text = json.dumps(kept, allow_nan=False)
-        result = _scrubbed(json.loads(text)) if len(text) <= RESULT_BYTES else None
+        result = _scrubbed(json.loads(text), RESULT_LEVELS) if len(text) <= RESULT_BYTES else None
     except Exception as error:  # noqa: BLE001 - a class of the handler's own may do anything while it is read
         note = redact(scrub(f"the result ({kind}) was not kept, it is no JSON: {_one_line(error)}"))
         return Answer(EndKind.SUCCEEDED, error=note[:_NOTE_CHARS], writes=writes)
@@ -64,39 +69,49 @@ def answer_of_return(value: object) -> Answer:
 
 
 def answer_of_error(error: BaseException) -> Answer:
-    """The answer of a handler that raised."""
+    """The answer of a handler that raised. Never raises itself: without an answer nobody would learn of the end."""
     text = _described(error)
     if isinstance(error, Discard):
-        return Answer(EndKind.DISCARDED, error=_plain(error))
+        return Answer(EndKind.DISCARDED, error=redact_head(scrub(_text_of(error)), ERROR_CHARS) or None)
     if isinstance(error, Permanent):
         return Answer(EndKind.PERMANENT, error=text)
     if isinstance(error, RetryLater):
-        return Answer(
-            EndKind.FAILED, error=text, retry_after_seconds=float(error.seconds), pause_all=bool(error.pause_all)
-        )
+        seconds, pause_all = _wish_of(error)
+        return Answer(EndKind.FAILED, error=text, retry_after_seconds=seconds, pause_all=pause_all)
     if isinstance(error, GivenUp):
         return Answer(EndKind.INTERRUPTED, error="given up")
     return Answer(EndKind.FAILED, error=text)
 
 
-def _plain(error: BaseException) -> str | None:
-    return redact(scrub(str(error)))[:ERROR_CHARS] or None
+def _wish_of(error: RetryLater) -> tuple[float | None, bool]:
+    """When to try again, as far as it can be told: `seconds` may be None, a word, too large or not there at all."""
+    try:
+        seconds = float(error.seconds)
+        pause_all = bool(error.pause_all)
+    except BaseException:  # noqa: BLE001 - a class of the handler's own may do anything
+        return None, False
+    return (None, False) if math.isnan(seconds) else (max(0.0, seconds), pause_all)
 
 
 def _described(error: BaseException) -> str:
     """Type, text and the last places in the code, without the values of variables, bounded, without secrets."""
-    frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
+    frames = traceback.extract_tb(error.__traceback__, limit=-_FRAMES)
     places = "".join(f"\n  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
-    head = redact(scrub(_one_line(error)))[: ERROR_CHARS - 1000]
+    head = redact_head(scrub(_one_line(error)), ERROR_CHARS - 1000)
     return (head + scrub(places))[:ERROR_CHARS]
 
 
 def _one_line(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception as broken:  # noqa: BLE001 - a handler's own exception class may do anything in __str__
-        text = f"(its text cannot be had: {type(broken).__name__})"
+    text = _text_of(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _text_of(error: BaseException) -> str:
+    """Its beginning: one that is 50 MB long would hold the interpreter up while it is looked through."""
+    try:
+        return str(error)[:_TEXT_CHARS]
+    except BaseException as broken:  # noqa: BLE001 - a handler's own exception class may do anything in __str__
+        return f"(its text cannot be had: {type(broken).__name__})"
 
 
 def _problem_of_writes(writes: object) -> str | None:
@@ -108,11 +123,13 @@ def _problem_of_writes(writes: object) -> str | None:
     return None
 
 
-def _scrubbed(value: Any) -> Any:
+def _scrubbed(value: Any, levels: int) -> Any:
     if isinstance(value, str):
         return scrub(value)
+    if isinstance(value, (list, dict)) and levels == 0:
+        raise ValueError(f"more than {RESULT_LEVELS} levels of lists and objects")
     if isinstance(value, list):
-        return [_scrubbed(one) for one in value]
+        return [_scrubbed(one, levels - 1) for one in value]
     if isinstance(value, dict):
-        return {scrub(key): _scrubbed(one) for key, one in value.items()}
+        return {scrub(key): _scrubbed(one, levels - 1) for key, one in value.items()}
     return value

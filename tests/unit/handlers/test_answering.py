@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ops_mail.core.outcome import EndKind
-from ops_mail.handlers.answering import RESULT_BYTES, answer_of_return
+from ops_mail.handlers.answering import RESULT_BYTES, RESULT_LEVELS, answer_of_return
 from ops_mail.handlers.answers import Done, Write
 from ops_mail.settings import register_secret
 
@@ -29,6 +29,14 @@ def nested(depth: int) -> list[Any]:
     for _ in range(depth):
         value = [value]
     return value
+
+
+def test_a_result_is_kept_as_deep_as_every_database_takes_it() -> None:
+    deepest = nested(RESULT_LEVELS - 1)
+    assert answer_of_return(deepest).result == deepest
+    refused = answer_of_return([deepest])
+    assert (refused.kind, refused.result) == (EndKind.SUCCEEDED, None)
+    assert "more than 30 levels" in (refused.error or "")
 
 
 @pytest.mark.parametrize(
