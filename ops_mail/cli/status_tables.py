@@ -1,4 +1,4 @@
-"""The overview for people."""
+"""The overview for people: legible on a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def picture(overview: Overview) -> RenderableType:
     counts = [f"{overview.counts[status]} {status}" for status in MessageStatus if overview.counts.get(status)]
     return Group(
         _mailboxes(overview) if overview.mailboxes else Text("No mailbox has ever been listened to.", style="yellow"),
+        *_reasons(overview),
         Text(),
         _instances(overview) if overview.instances else Text("No instance is running.", style="yellow"),
         Text(),
@@ -32,7 +33,11 @@ def picture(overview: Overview) -> RenderableType:
 
 
 def _mailboxes(overview: Overview) -> Table:
-    table = Table("Mailbox", "", "State", "Last sync", "UID", "Holder", "", box=None, padding=(0, 2, 0, 0))
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("Mailbox", overflow="fold")
+    for heading in ("", "State", "Last sync", "UID"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("Holder", overflow="fold")
     for mailbox in overview.mailboxes:
         cursor = mailbox.cursor
         table.add_row(
@@ -42,9 +47,18 @@ def _mailboxes(overview: Overview) -> Table:
             Text("never" if mailbox.sync_age_seconds is None else f"{_age(mailbox.sync_age_seconds)} ago"),
             Text(str(cursor.last_uid) if cursor else "–"),
             Text(printable(cursor.holder) if cursor and cursor.holder and cursor.lease_live else "–"),
-            Text(printable(mailbox.reason), style=_reason_style(mailbox)),
         )
     return table
+
+
+def _reasons(overview: Overview) -> list[Text]:
+    """A paragraph for each mailbox with something to tell: as a column of the table it would be cut to pieces."""
+    told = [mailbox for mailbox in overview.mailboxes if mailbox.reason]
+    return [Text(), *(_reason(mailbox) for mailbox in told)] if told else []
+
+
+def _reason(mailbox: Judged) -> Text:
+    return Text(printable(f"{mailbox.key}: {mailbox.reason}"), style=_reason_style(mailbox))
 
 
 def _reason_style(mailbox: Judged) -> str:
@@ -60,7 +74,11 @@ def _verdict(mailbox: Judged) -> Text:
 
 
 def _instances(overview: Overview) -> Table:
-    table = Table("Instance", "Role", "", "Heartbeat", "Leads", box=None, padding=(0, 2, 0, 0))
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("Instance", overflow="fold")
+    for heading in ("Role", "", "Heartbeat"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("Leads", overflow="fold")
     for instance in overview.instances:
         duty = overview.duty(instance)
         table.add_row(

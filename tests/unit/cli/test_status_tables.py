@@ -1,0 +1,76 @@
+"""What `status` shows can be read on a narrow terminal."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from rich.console import Console
+
+from ops_mail.cli.readiness import judge_all
+from ops_mail.cli.status import Overview
+from ops_mail.cli.status_tables import picture
+from ops_mail.core.ids import Epoch, FolderKey, Uid, UidValidity
+from ops_mail.core.mail import MessageStatus
+from ops_mail.store import CursorState, InstanceState
+
+NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+HOLDER = "ops-mail-6d5b8f7c9d-x2x7q:1:434e8c88ef26"
+ERROR = (
+    "imap.example.org:993 refused the login of billing@example.org: [AUTHENTICATIONFAILED] Authentication failed: "
+    "check OPS_MAIL_IMAP_USERNAME and OPS_MAIL_IMAP_PASSWORD_FILE"
+)
+GOOD = CursorState(
+    key=FolderKey("accounts-payable@subsidiary.example.org", "Archiv/Rechnungen"),
+    cursor_id=1,
+    uid_validity=UidValidity(7),
+    last_uid=Uid(1_234_567),
+    start_uid=Uid(0),
+    epoch=Epoch(3),
+    holder=HOLDER,
+    lease_until=NOW + timedelta(seconds=20),
+    state="idling",
+    failures=0,
+    last_error=None,
+    next_retry_at=None,
+    last_push_at=None,
+    last_sync_at=NOW - timedelta(seconds=100),
+    created_at=NOW,
+    updated_at=NOW,
+    lease_live=True,
+)
+BAD = replace(GOOD, key=FolderKey("billing\x1b[2J", "INBOX"), state="connecting", failures=2, last_error=ERROR)
+INSTANCE = InstanceState(HOLDER, "all", NOW, NOW, 4.5, None)
+
+
+def shown(*cursors: CursorState) -> list[str]:
+    overview = Overview(judge_all(cursors, [], NOW, 270.0), [INSTANCE], {MessageStatus.DONE: 4}, 30.0, NOW)
+    out = io.StringIO()
+    Console(file=out, width=80, highlight=False).print(picture(overview))
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def test_at_80_columns_only_names_are_folded() -> None:
+    lines = shown(GOOD, BAD)
+    assert max(map(len, lines)) <= 80
+    table = lines[: lines.index("")]
+    assert table[0].split() == ["Mailbox", "State", "Last", "sync", "UID", "Holder"]
+    row = next(line for line in table if "1234567" in line and "idling" in line)
+    assert "ready" in row
+    assert "100 s ago" in row
+    assert any("not ready" in line and "connecting" in line for line in table)
+    assert "".join(line.split()[-1] for line in table[1:] if len(line) > 60).startswith(HOLDER[:4])
+
+
+def test_what_is_wrong_is_told_below_the_table_whole_and_does_not_act_on_the_terminal() -> None:
+    lines = shown(GOOD, BAD)
+    begin = next(number for number, line in enumerate(lines) if line.startswith("billing\\u001b[2J/INBOX: "))
+    paragraph = " ".join(lines[begin : lines.index("", begin)])
+    assert paragraph == f"billing\\u001b[2J/INBOX: connecting again after 2 failures: {ERROR}"
+
+
+def test_nothing_wrong_takes_no_line() -> None:
+    lines = shown(GOOD)
+    assert lines.count("") == 2
+    assert lines[-1] == "Mails: 4 done"
