@@ -20,6 +20,7 @@ _DRIVERS = frozenset(
     }
 )
 _EXAMPLE = "mysql+aiomysql://user:password@host:3306/database or sqlite+aiosqlite:///ops-mail.db"
+_ESCAPES = "%40 for @ and %25 for %"
 
 
 def database_url_problem(url: str) -> str | None:
@@ -36,6 +37,8 @@ def database_url_problem(url: str) -> str | None:
                 "is a database in memory, which would lose mails at exit; name a file: sqlite+aiosqlite:///ops-mail.db"
             )
         return None
+    if _in_pieces(parsed):
+        return f"has more than one @; write {_ESCAPES} in a password"
     if not parsed.database:
         return f"names no database; write it like {_EXAMPLE}"
     return None
@@ -46,6 +49,8 @@ def safe_database_url(url: str) -> str:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
+        return "(not a database URL)"
+    if _in_pieces(parsed):
         return "(not a database URL)"
     return parsed.set(query={}).render_as_string(hide_password=True)
 
@@ -77,6 +82,11 @@ def sqlite_file(url: str) -> Path | None:
     except (ArgumentError, ValueError):
         return None
     return Path(parsed.database) if parsed.get_backend_name() == "sqlite" and parsed.database else None
+
+
+def _in_pieces(parsed: URL) -> bool:
+    """Whether an @ in the password ended it early: the rest of it would be shown as the host's or database's name."""
+    return parsed.get_backend_name() != "sqlite" and ("@" in (parsed.host or "") or "@" in (parsed.database or ""))
 
 
 def _driver_problem(parsed: URL) -> str:
