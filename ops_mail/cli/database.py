@@ -23,7 +23,8 @@ async def opened_store(settings: Settings, *, create: bool = False, contents: bo
     be used.
     """
     if not create and (file := missing_sqlite_file(settings)) is not None:
-        raise StoreUnavailable(f"there is no database {file} yet: run `ops-mail migrate` (or `ops-mail run`)")
+        where = "" if file.is_absolute() else f" in {Path.cwd()}, where settings are read from .env"
+        raise StoreUnavailable(f"there is no database {file} yet{where}: run `ops-mail migrate` (or `ops-mail run`)")
     store = open_store(
         settings.store.database_url.reveal(),
         lease_seconds=settings.store.lease_seconds,

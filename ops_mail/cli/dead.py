@@ -111,7 +111,7 @@ def _act(settings: Settings, selection: Selection, action: AuditAction, word: st
 
     count = count_command(settings, selection)
     if count == 0:
-        print("No dead mail fits.")
+        sys.stderr.write(f"{_nothing(selection)}\n")
         return 1
     if count > 1 and not yes:
         if not sys.stdin.isatty():
@@ -119,3 +119,13 @@ def _act(settings: Settings, selection: Selection, action: AuditAction, word: st
         typer.confirm(f"{word} {counted(count, 'dead mail')}?", abort=True)
     print(f"{word}: {counted(dead_command(settings, selection, action), 'mail')}")
     return 0
+
+
+def _nothing(selection: Selection) -> str:
+    from ops_mail.cli.terminal import printable
+
+    if not selection.names:
+        return "no dead mail fits"
+    return (
+        f"no mail that is dead: {printable(', '.join(selection.names))} (`ops-mail messages show ID` tells its status)"
+    )

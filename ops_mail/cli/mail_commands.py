@@ -25,7 +25,7 @@ def list_command(settings: Settings, selection: Selection, limit: int, *, as_jso
     if as_json:
         write_json([line_json(line) for line in lines])
     elif print_lines(lines) == 0:
-        print("No mail fits.")
+        print("No mail fits." if selection.narrowed else "There is none.")
     elif len(lines) == limit:
         print(f"(the newest {limit}; --limit shows more)")
     return 0

@@ -122,7 +122,7 @@ async def _authenticate(channel: Channel, options: SessionOptions, capabilities:
         settings = f"{options.source.names('username', 'password')} (is the access token still valid?)"
     else:
         settings = f"{options.source.names('username', 'password')} (many providers want an app password)"
-    message = f"{options.address} refused the login of {options.username}: {reply.text}: check {settings}"
+    message = f"{options.address} refused the login of {options.username}: {reply.text.rstrip('.')}: check {settings}"
     raise _give_up(channel, Failure.AUTH, message)
 
 

@@ -62,6 +62,10 @@ def load_settings(
     given = _validated(variables, problems)
     required = mailboxes_required and _needs_mailboxes(given, variables)
     mailboxes = _mailboxes(variables, given, required=required, problems=problems)
+    if problems and not variables and env_file is not None and not env_file.exists():
+        problems.append(
+            f"no OPS_MAIL_… variable is set, and there is no {env_file.absolute()}: is this the right folder?"
+        )
     settings = None if given is None else _assemble(given, mailboxes, problems)
     if problems or settings is None:
         raise ConfigError(list(dict.fromkeys(problems)))

@@ -23,7 +23,14 @@ _LOCK_WAIT = 1205
 _ENVIRONMENT = {1021, 1028, 1037, 1040, 1041, 1053, *range(1077, 1081), 1114, 1203, 1226, 1290, 1317, 1792, 1836, 1927}
 _ENVIRONMENT |= {1969, 3024, *range(2000, 2062)}
 _NO_TABLE = 1146
-_DENIED = {1044, 1045, 1142, 1143, 1227, 1370, 1410, 1698}
+# Why nobody gets in. A server tells an account that has no rights on a database the same whether it is there or not.
+_LOGIN = {
+    1044: "the account may not use this database, or there is none of this name",
+    1045: "the database refused the login",
+    1049: "there is no database of this name",
+    1698: "the database refused the login",
+}
+_DENIED = {1142, 1143, 1227, 1370, 1410}
 # The data's fault, although the drivers call most of them OperationalError: bad JSON (3140 to 3158), a CHECK that
 # failed (3819 MySQL, 4025 MariaDB), wrong or overlong values, a packet that no setting of ours can make smaller.
 _REFUSED = {
@@ -84,8 +91,8 @@ def _translate_dbapi(error: sa_exc.DBAPIError, what: str) -> StoreError:
         return StoreRefused(f"{what}: the database refused the data ({text})")
     if code == _NO_TABLE or "no such table" in text:
         return StoreUnavailable(f"{what}: a table is missing, run `ops-mail migrate` ({text})")
-    if code in (1044, 1045, 1698):
-        return StoreUnavailable(f"{what}: the database refused the login, check OPS_MAIL_DATABASE_URL ({text})")
+    if code in _LOGIN:
+        return StoreUnavailable(f"{what}: {_LOGIN[code]}, check OPS_MAIL_DATABASE_URL ({text})")
     if code in _DENIED:
         return StoreUnavailable(f"{what}: the account may not do this, see `ops-mail check` ({text})")
     if isinstance(error, sa_exc.IntegrityError | sa_exc.DataError) or "too big" in text:

@@ -105,7 +105,8 @@ def test_a_mailbox_in_backoff_is_not_ready_and_tells_its_error(
 def test_without_a_database_there_is_nothing_to_show_and_none_is_made(cli: Cli, tmp_path: Path) -> None:
     done = cli("status", "--json")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "there is no database ops-mail.db yet: run `ops-mail migrate` (or `ops-mail run`)\n"
+    where = f"in {tmp_path}, where settings are read from .env"
+    assert done.stderr == f"there is no database ops-mail.db yet {where}: run `ops-mail migrate` (or `ops-mail run`)\n"
     assert list(tmp_path.iterdir()) == []
 
 

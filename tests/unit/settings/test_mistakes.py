@@ -24,6 +24,15 @@ def problems(variables: dict[str, str], env_file: Path | None = None) -> list[st
     return caught.value.problems
 
 
+def test_no_setting_at_all_may_mean_the_wrong_folder(tmp_path: Path) -> None:
+    env_file = tmp_path / ".env"
+    asks = f"no OPS_MAIL_… variable is set, and there is no {env_file}: is this the right folder?"
+    assert problems({}, env_file)[-1] == asks
+    assert asks not in problems({"OPS_MAIL_IMAP_HOST": "h"}, env_file)
+    env_file.touch()
+    assert asks not in problems({}, env_file)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
@@ -106,6 +115,8 @@ def test_a_wrong_value_is_told_with_what_would_be_right(name: str, value: str, s
         ),
         ("root:hunter2@h/db", "is not a database URL; write it like mysql+aiomysql://"),
         ("mysql+aiomysql://root:hunter2@h:port/db", "is not a database URL; write it like mysql+aiomysql://"),
+        ("mysql+aiomysql://root:a@hunter2@h/db", "has more than one @; write %40 for @ and %25 for % in a password"),
+        ("mysql+aiomysql://root:a@h/unter2@h/db", "has more than one @; write %40 for @ and %25 for % in a password"),
         ("mysql+aiomysql://root:hunter2@h", "names no database; write it like mysql+aiomysql://"),
         ("sqlite+aiosqlite://", "is a database in memory, which would lose mails at exit; name a file"),
         ("sqlite+aiosqlite:///:memory:", "is a database in memory, which would lose mails at exit; name a file"),

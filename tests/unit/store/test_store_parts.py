@@ -90,6 +90,16 @@ def test_each_servers_error_has_its_meaning(code: int, becomes: type[StoreError]
     assert "secret" not in str(told)
 
 
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [(1044, "may not use this database"), (1045, "refused the login"), (1049, "no database of this name")],
+)
+def test_why_nobody_gets_in_is_told_apart(code: int, says: str) -> None:
+    told = str(translate(database_error(sa_exc.OperationalError, code, "what it says"), "asking"))
+    assert says in told
+    assert "check OPS_MAIL_DATABASE_URL" in told
+
+
 def test_contention_is_worth_another_try() -> None:
     assert is_contention(database_error(sa_exc.OperationalError, 1213, "deadlock"))
     assert is_contention(database_error(sa_exc.IntegrityError, 1062, "duplicate"))
