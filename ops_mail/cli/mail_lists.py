@@ -14,7 +14,7 @@ from rich.text import Text
 from ops_mail.cli.terminal import printable
 from ops_mail.core.counted import counted
 from ops_mail.core.mail import Address
-from ops_mail.store.operating import AttemptRecord, History
+from ops_mail.store.operating import AttemptRecord, AuditRecord, History
 from ops_mail.store.selection import MailLine
 
 _BODY_CHARS = 4000
@@ -127,9 +127,15 @@ def print_history(history: History) -> None:
                           _text(one.instance), _text(_told(one)))  # fmt: skip
         console.print(table)
     for change in history.audit:
-        console.print(_text(f"{_time(change.at)}  {change.actor}  {change.action}  {change.detail}"))
+        console.print(_text(change_line(change)))
     if mail.last_error:
         console.print(Text("\n" + printable(mail.last_error, lines=True), style="red"))
+
+
+def change_line(change: AuditRecord) -> str:
+    """A row of the audit trail: when (UTC), who, what, and its details as JSON."""
+    detail = "" if change.detail is None else json.dumps(change.detail, ensure_ascii=False)
+    return f"{_time(change.at)}  {change.actor}  {change.action}  {detail}".rstrip()
 
 
 def _told(one: AttemptRecord) -> str:
