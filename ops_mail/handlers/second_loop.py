@@ -41,38 +41,59 @@ class _LoopThread:
         self.loop = asyncio.new_event_loop()
         self.loop.set_default_executor(DaemonExecutor(_AIDS))
         self.tasks: dict[Job, asyncio.Task[None]] = {}
+        self._asked: set[Job] = set()
+        self._may_end = False
         self.thread = threading.Thread(target=self._run, name="ops-mail-handler-loop", daemon=True)
         self.thread.start()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         try:
-            self.loop.run_forever()
+            while not self._may_end:
+                self._go_round()
         finally:
             with suppress(RuntimeError):
                 self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+            for job in tuple(self.tasks):
+                job.tell(Answer(EndKind.INTERRUPTED, error="given up"))
             self.loop.close()
+
+    def _go_round(self) -> None:
+        """Until the loop stops. When it does is our business alone: jobs of other mails are on it."""
+        try:
+            self.loop.run_forever()
+        except (SystemExit, KeyboardInterrupt, GivenUp) as error:
+            # sys.exit in a task or callback that a handler has started; whoever waits for that has been told.
+            log.warning("handler_stopped_its_loop", error=type(error).__name__)
+        except Exception:
+            self._may_end = True  # it cannot go round any more: a handler has closed its files
+            raise
 
     def start(self, job: Job) -> None:
         """From the main loop."""
         self._call(lambda: self._spawn(job))
 
     def _spawn(self, job: Job) -> None:
-        self.tasks[job] = self.loop.create_task(self._work(job), context=contextvars.Context())
+        task = self.tasks[job] = self.loop.create_task(self._work(job), context=contextvars.Context())
+        task.add_done_callback(lambda _task: self._over(job))
+
+    def _over(self, job: Job) -> None:
+        self.tasks.pop(job, None)
+        self._asked.discard(job)
+        job.tell(Answer(EndKind.INTERRUPTED, error="given up"))  # unless told before: it was cancelled before it began
 
     async def _work(self, job: Job) -> None:
         try:
             answer = answer_of_return(await self._handler(job.mail))
         except asyncio.CancelledError:
             # Cancelled by us: the one who asked knows why. Raised by the handler itself: an error like any other.
-            task = asyncio.current_task()
-            asked = task is not None and task.cancelling() > 0
+            # Or it has cancelled its own task, which must count, or the mail would be tried without end.
+            asked = job in self._asked
             error = None if asked else "CancelledError: raised by the handler itself"
             answer = Answer(EndKind.INTERRUPTED if asked else EndKind.FAILED, error=error)
         # The handler is somebody else's code: whatever it raises, SystemExit included, is its answer.
         except BaseException as error:  # noqa: BLE001 - as said above
             answer = answer_of_error(error)
-        self.tasks.pop(job, None)
         job.tell(answer)
 
     def cancel(self, job: Job) -> None:
@@ -81,6 +102,7 @@ class _LoopThread:
         def cancel() -> None:
             task = self.tasks.get(job)
             if task is not None:
+                self._asked.add(job)
                 task.cancel()
 
         self._call(cancel)
@@ -111,18 +133,25 @@ class _LoopThread:
         """Ends the thread as soon as its loop comes round; what still runs there is cancelled first."""
 
         async def leave() -> None:
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in others:
-                task.cancel()
-            if others:
-                await asyncio.wait(others, timeout=_LEAVE_SECONDS)
-            if self._farewell is not None:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_LEAVE_SECONDS):
-                        await self._farewell()
-            self.loop.stop()
+            try:
+                others = asyncio.all_tasks() - {asyncio.current_task()}
+                for task in others:
+                    task.cancel()
+                if others:
+                    await asyncio.wait(others, timeout=_LEAVE_SECONDS)
+                if self._farewell is not None:
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(_LEAVE_SECONDS):
+                            await self._farewell()
+            finally:
+                self.loop.stop()
 
-        self._call(lambda: setattr(self, "_leaving", self.loop.create_task(leave())))
+        def begin() -> None:
+            self._may_end = True
+            self._asked.update(self.tasks)
+            self._leaving = self.loop.create_task(leave())
+
+        self._call(begin)
 
     def interrupt(self) -> None:
         """Raises GivenUp in whatever Python code the thread runs now."""
@@ -150,6 +179,8 @@ class LoopExecutor:
     def start(self, mail: Mail) -> Job:
         """As Executor.start."""
         job = Job(asyncio.get_running_loop(), mail)
+        if not self._current.thread.is_alive():
+            self._current = _LoopThread(self._handler, self._farewell)
         self._home[job] = self._current
         job.future.add_done_callback(lambda _future: self._ended(job))
         self._current.start(job)

@@ -13,6 +13,7 @@ import itertools
 import queue
 import threading
 
+from ops_mail.core.outcome import EndKind
 from ops_mail.handlers.answering import Answer, GivenUp, answer_of_error, answer_of_return
 from ops_mail.handlers.jobs import Handler, Job, until_ended
 from ops_mail.handlers.mail import Mail
@@ -51,17 +52,20 @@ class _Worker:
             self._jobs.put(None)  # in case the job has just ended
 
     def _run(self) -> None:
-        try:
-            while (job := self._jobs.get()) is not None:
+        while (job := self._jobs.get()) is not None:
+            answer = Answer(EndKind.INTERRUPTED, error="given up")
+            try:
                 answer = contextvars.Context().run(self._work, job.mail)
                 with self._lock:
                     self._busy = False
                     leave = self._given_up
+            except GivenUp:  # it came when the job had just ended
+                leave = True
+            finally:
+                # Whatever happens: while a job has no answer its mail counts as being worked on.
                 job.tell(answer)
-                if leave:
-                    return
-        except GivenUp:
-            return  # it came when the job had just ended
+            if leave:
+                return
 
     def _work(self, mail: Mail) -> Answer:
         try:
