@@ -126,14 +126,14 @@ async def test_killed_with_the_bodies_fetched_and_nothing_written(
 async def test_killed_again_and_again_under_a_backlog(
     dovecot: Dovecot, mariadb: MariaDb, new_user: Callable[[], str], tmp_path: Path
 ) -> None:
-    user, url, total, draw = new_user(), mariadb.create_database(), 1_000, random.Random(20)
+    user, url, total, draw = new_user(), mariadb.create_database(), 700, random.Random(20)
     tables = Tables(url)
     # 4 KB each, so that the backlog is several batches and a kill falls into their middle
     raws = [mail(number) + b"x" * 4_000 for number in range(total)]
     dovecot.append_many(user, "INBOX", raws)
     settings = FAST | plain_settings(dovecot.port, dovecot, user, url, IDLE_SECONDS=60)
     seen = []
-    for life in range(4):
+    for life in range(3):
         product = OpsMail(tmp_path, settings, name=f"life{life}")
         try:
             product.launch()
