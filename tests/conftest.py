@@ -27,6 +27,8 @@ def pytest_configure() -> None:
     """Keep settings of a real installation, exported in the shell that runs the tests, out of them."""
     for name in [name for name in os.environ if name.startswith("OPS_MAIL_")]:
         del os.environ[name]
+    # Set in some containers: each process that a test starts would compile all of the program anew, half a second.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 # One server of each kind a run, started when the first test asks for it; tests share it, never a user or a database.

@@ -10,6 +10,7 @@ import pkgutil
 import select
 import socket
 import sys
+import tempfile
 
 import ops_mail.__main__
 import ops_mail.cli
@@ -91,6 +92,7 @@ def become(request: dict[str, object], fds: list[int]) -> None:
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd)
+    tempfile.tempdir = None  # asked for again, by these variables
     sys.path.insert(0, cwd)  # as -m does
     program = sys.modules["__main__"] = ops_mail.__main__  # so that usage names it as -m does
     sys.argv = [str(program.__file__), *(arguments or ["run"])]
