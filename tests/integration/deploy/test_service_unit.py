@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import subprocess
@@ -40,6 +41,17 @@ def test_the_sandbox_leaves_little_exposed(unit: Path) -> None:
     done = analyze("security", "--offline=true", f"--threshold={EXPOSURE_PERCENT}", "--no-pager", unit)
     assert done.returncode == 0, done.stdout
     assert "Overall exposure level" in done.stdout
+
+
+def test_the_command_does_as_the_service_does_and_the_installation_brings_both() -> None:
+    text, command = UNIT.read_text(), (UNIT.parent / "ops-mail").read_text()
+    said = dict(re.findall(r"^(ExecStart|WorkingDirectory|User|EnvironmentFile)=(.+)$", text, re.MULTILINE))
+    program = said["ExecStart"].removesuffix(" run")
+    assert f"cd {said['WorkingDirectory']} || exit 1\n" in command
+    assert command.endswith(f'exec runuser -u {said["User"]} -- {program} "$@"\n')
+    assert f"ln -s {said['EnvironmentFile']} {said['WorkingDirectory']}/.env\n" in text
+    for path in re.findall(r"^#   install -m \d+ (?:-g ops-mail )?(\S+) /\S+", text, re.MULTILINE):
+        assert path == "/dev/stdin" or (DEPLOY.parent / path).is_file(), path
 
 
 @pytest.fixture
