@@ -1,6 +1,6 @@
 -- An account for ops-mail in a schema that holds other tables too: it can touch the ops_mail_ tables and nothing else.
--- Replace `app` by the schema's name (`sed 's/`app`/`yours`/'), then as with grants.sql:
---   mysql -u root -p < deploy/mysql/grants-shared-schema.sql
+-- With the schema's name in place of `app`, then as with grants.sql:
+--   sed 's/`app`/`yours`/' deploy/mysql/grants-shared-schema.sql | mysql -u root -p
 --   ALTER USER 'ops_mail'@'%' IDENTIFIED BY '…' ACCOUNT UNLOCK;
 --
 -- Each table is named, because wildcards (`ops\_%`) work for schemas and not for tables. A table that is not there yet can be

@@ -3,6 +3,7 @@
 -- and then, with a password of yours, since no password is shipped (until then the account is locked):
 --   ALTER USER 'ops_mail'@'%' IDENTIFIED BY '…' ACCOUNT UNLOCK;
 --   OPS_MAIL_DATABASE_URL=mysql+aiomysql://ops_mail:…@db.example.org/opsmail
+-- (In the URL write %40 for @ and %25 for % in the password.)
 -- `ops-mail check` tells whether the account may do what it needs, and that it cannot write foreign tables.
 --
 -- The schema's name has no underscore on purpose: in GRANT … ON `ops_mail`.* the underscore stands for any character, and
