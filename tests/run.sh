@@ -15,6 +15,15 @@ PATH=$PATH:/usr/sbin:/sbin # a normal user's PATH lacks the servers
 unset PYTHONDONTWRITEBYTECODE
 cache=$HOME/.cache/ops-mail-tests
 
+for arg in "$@"; do
+    case $arg in
+    -h | --help)
+        sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "$0"
+        exit 0
+        ;;
+    esac
+done
+
 mysql_wanted=yes
 pytest_args=()
 for arg in "$@"; do

@@ -5,10 +5,10 @@ Run it: `python -m tests.bench.landing [mails]`. It starts its own servers; the 
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import random
-import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -134,7 +134,9 @@ async def _migrate(url: str) -> None:
 
 def main() -> None:
     """Prints a table."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 4000
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("mails", nargs="?", type=int, default=4000, help="how many (default: 4000)")
+    count: int = parser.parse_args().mails
     noise = random.Random(4)
     mails = [sample(uid, noise) for uid in range(1, count + 1)]
     size = sum(one.raw_size_bytes for one in mails) // count
