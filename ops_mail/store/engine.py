@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import math
+import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+import structlog
 from sqlalchemy import event, pool
 from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.util.concurrency import in_greenlet
 
 from ops_mail.errors import ConfigError
 from ops_mail.store.pool_log import tell_in_one_line
 from ops_mail.store.tableguard import install_table_guard
+
+log = structlog.get_logger("ops_mail.store")
 
 CONNECT_SECONDS = 10
 LOCK_WAIT_SECONDS = 5
@@ -111,6 +116,7 @@ def build_engine(url: URL, session: Session, *, pooled: bool, autocommit: bool =
         _abort_when_invalid(engine)
     else:
         _prepare_sqlite(engine, session)
+        _roll_back_when_invalid(engine)
     install_table_guard(engine.sync_engine)
     tell_in_one_line(engine.sync_engine.pool)
     return engine
@@ -155,6 +161,27 @@ def _abort_when_invalid(engine: AsyncEngine) -> None:
     dialect: Any = engine.sync_engine.dialect  # its methods are the one hook there is
     dialect.do_terminate = terminate
     dialect.do_close = close
+
+
+def _roll_back_when_invalid(engine: AsyncEngine) -> None:
+    """A SQLite connection that is given up is rolled back before it is closed.
+
+    Closing is not enough: while a statement of it is referred to (by the traceback of what was cancelled, until the
+    garbage collector comes) SQLite keeps the file open, and with it the lock of the transaction.
+    """
+    dialect: Any = engine.sync_engine.dialect  # its methods are the one hook there is
+    terminate = dialect.do_terminate
+
+    def roll_back_and_terminate(connection: Any) -> None:
+        try:
+            if in_greenlet():  # else it is the garbage collector that closes, and nothing can be waited for
+                connection.rollback()
+        except (sqlite3.Error, ValueError) as error:  # ValueError: it is closed already
+            log.debug("rollback_failed", error=str(error))
+        finally:
+            terminate(connection)
+
+    dialect.do_terminate = roll_back_and_terminate
 
 
 def _prepare_sqlite(engine: AsyncEngine, session: Session) -> None:

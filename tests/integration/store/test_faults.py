@@ -155,6 +155,28 @@ async def test_landings_cancelled_at_any_moment_leave_all_or_nothing(store: Stor
     assert (await store.land(lease, batch([mail(uid)]))).landed == 1
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_sqlite_transaction_that_is_given_up_frees_the_file_at_once(store: Store) -> None:
+    kept: list[object] = []
+    slow = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) SELECT MAX(i) FROM n"
+
+    async def work(connection: AsyncConnection) -> None:
+        driver: Any = (await connection.get_raw_connection()).driver_connection
+        # A result that is not read to its end and is still referred to, as by a traceback until it is collected.
+        kept.append(await driver.execute("SELECT * FROM (VALUES (1), (2), (3))"))
+        await connection.execute(sa.text(slow))
+
+    task = asyncio.create_task(store.database.writing("waiting", work))
+    while not kept:
+        await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.wait([task])
+
+    async def nothing(_connection: AsyncConnection) -> None: ...
+
+    await store.database.writing("taking the lock", nothing, limit_seconds=2)
+
+
 async def test_a_database_that_does_not_answer(own_server: SqlServer, monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_store(own_server.create_database(), lease_seconds=4)
     await store.migrate()
