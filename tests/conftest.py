@@ -12,7 +12,7 @@ from tests.servers.dovecot import Dovecot
 from tests.servers.mariadb import MariaDb
 from tests.servers.mysql import MySql
 
-pytest_plugins = ["tests.leaks"]
+pytest_plugins = ["tests.leaks", "tests.order"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -111,7 +111,7 @@ step "ruff format" "$bin/ruff" format --quiet --check .
 step "mypy" "$bin/mypy"
 step "import layers" "$bin/lint-imports" --no-logo
 # Most tests wait for a server most of the time: four processes, each with servers of its own, keep two cores busy.
-step "tests" "$bin/python" -m pytest -n 4 --dist loadfile ${pytest_args[@]+"${pytest_args[@]}"}
+step "tests" "$bin/python" -m pytest -n 4 --dist loadfile --no-loadscope-reorder ${pytest_args[@]+"${pytest_args[@]}"}
 
 if [ ${#failed[@]} -gt 0 ]; then
     printf 'FAILED after %d s: %s\n' "$SECONDS" "$(IFS=,; echo "${failed[*]}")"
