@@ -28,16 +28,22 @@ class Frame:
 
 
 class Frames(Reader):
-    """A reader that knows in which frame it stands; the last one is the innermost. `found`: the tables named so far."""
+    """A reader that knows in which frame it stands; the last one is the innermost.
+
+    `found`: the tables named so far; `changed`: those of them that the statement writes to, or may write to.
+    """
 
     def __init__(self, tokens: list[Token]) -> None:
         super().__init__(tokens)
         self.frames = [Frame()]
         self.found: set[TableName] = set()
+        self.changed: set[TableName] = set()
 
     def target(self) -> None:
         """The table that a statement writes to, defines or describes."""
-        self.found.add(self.name())
+        name = self.name()
+        self.found.add(name)
+        self.changed.add(name)
 
     def factor(self) -> None:
         """One item of a list of tables: a table, a subquery, a table function or a list in parentheses."""
@@ -62,6 +68,8 @@ class Frames(Reader):
             schema, table = self.name()
             if frame.changes or schema is not None or table not in frame.ctes:
                 self.found.add((schema, table))
+            if frame.changes:
+                self.changed.add((schema, table))
 
     def open_with(self, start: int, recursive: bool) -> None:
         """Opens the body of `name [(columns)] AS [[NOT] MATERIALIZED] (`, if that is what stands here."""

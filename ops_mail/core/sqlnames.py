@@ -6,12 +6,15 @@ statement, an unknown form or a text that servers read differently raises Unread
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from ops_mail.core.sqlframes import QUERY
 from ops_mail.core.sqlreader import TableName
-from ops_mail.core.sqltokens import UnreadableSqlError, tokens_of
+from ops_mail.core.sqltokens import Token, UnreadableSqlError, tokens_of
 from ops_mail.core.sqlwalk import TABLE_LISTS, Walk
 
-__all__ = ["TableName", "UnreadableSqlError", "tables_named"]
+__all__ = ["Statement", "TableName", "UnreadableSqlError", "read_statement", "tables_named"]
 
 _CHANGE = {"INSERT", "REPLACE", "UPDATE", "DELETE"}
 _PLAIN = {"BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "UNLOCK", "KILL", "DO", "LOAD"}
@@ -20,16 +23,34 @@ _COLUMN_LISTINGS = {"COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEYS"}
 _OTHER_SHOWS = {"VARIABLES", "STATUS", "WARNINGS", "ERRORS", "GRANTS", "DATABASES", "PROCESSLIST", "ENGINES", "COUNT"}
 
 
-def tables_named(sql: str) -> frozenset[TableName]:
-    """Every table that `sql` names, as (schema or None, table). Raises UnreadableSqlError when that is not certain."""
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What was read: the word it begins with (upper case), every table that it names, and those that it may change.
+
+    In an UPDATE or DELETE of joined tables all of them count as changed.
+    """
+
+    head: str
+    tables: frozenset[TableName]
+    changed: frozenset[TableName]
+    tokens: Sequence[Token]
+
+
+def read_statement(sql: str) -> Statement:
+    """Raises UnreadableSqlError when it is not certain which tables `sql` names."""
     tokens = list(tokens_of(sql))
     while tokens and tokens[-1].is_mark(";"):
         tokens.pop()
     if not tokens:
-        return frozenset()
+        return Statement("", frozenset(), frozenset(), tokens)
     walk = Walk(tokens)
     _head(walk)
-    return frozenset(walk.run())
+    return Statement(walk.head, frozenset(walk.run()), frozenset(walk.changed), tokens)
+
+
+def tables_named(sql: str) -> frozenset[TableName]:
+    """Every table that `sql` names, as (schema or None, table). Raises UnreadableSqlError when that is not certain."""
+    return read_statement(sql).tables
 
 
 def _head(walk: Walk) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import traceback
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ops_mail.core.outcome import EndKind
 from ops_mail.core.textfit import scrub
 from ops_mail.handlers.answers import Discard, Done, Permanent, RetryLater, Write
+from ops_mail.handlers.own_writes import WrongWritesError, checked_writes
 from ops_mail.settings import redact
 from ops_mail.settings.redaction import redact_head
 
@@ -48,10 +48,11 @@ def answer_of_return(value: object) -> Answer:
     """The answer of a handler that returned. What it has done is done, so even a useless value is a success."""
     writes: tuple[Write, ...] = ()
     if isinstance(value, Done):
-        problem = _problem_of_writes(value.writes)
-        if problem is not None:
-            return Answer(EndKind.FAILED, error=problem)
-        writes = tuple(value.writes)
+        try:
+            writes = checked_writes(value.writes)
+        except Exception as error:  # noqa: BLE001 - as below
+            text = str(error) if isinstance(error, WrongWritesError) else f"Done.writes: {_one_line(error)}"
+            return Answer(EndKind.FAILED, error=redact_head(scrub(text), ERROR_CHARS))
     kept = value.result if isinstance(value, Done) else value
     if kept is None:
         return Answer(EndKind.SUCCEEDED, writes=writes)
@@ -112,15 +113,6 @@ def _text_of(error: BaseException) -> str:
         return str(error)[:_TEXT_CHARS]
     except BaseException as broken:  # noqa: BLE001 - a handler's own exception class may do anything in __str__
         return f"(its text cannot be had: {type(broken).__name__})"
-
-
-def _problem_of_writes(writes: object) -> str | None:
-    if not isinstance(writes, (list, tuple)):
-        return f"Done.writes must be a list of Write, not {type(writes).__name__}"
-    for write in writes:
-        if not isinstance(write, Write) or not isinstance(write.parameters, Mapping):
-            return "Done.writes must hold Write(sql, {name: value}) and nothing else"
-    return None
 
 
 def _scrubbed(value: Any, levels: int) -> Any:

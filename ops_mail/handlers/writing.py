@@ -11,7 +11,7 @@ import structlog
 from ops_mail.core.mail import MessageStatus
 from ops_mail.core.outcome import EndKind, decide
 from ops_mail.core.repeats import RepeatLimiter
-from ops_mail.errors import StoreError, StoreUnavailable
+from ops_mail.errors import StoreError, StoreRefused, StoreUnavailable
 from ops_mail.handlers.hands import Hands, Held
 from ops_mail.metrics import Metrics
 from ops_mail.settings import redact
@@ -21,6 +21,7 @@ from ops_mail.store.handling import HandlingStore, Unwritten
 log = structlog.get_logger("ops_mail.handlers")
 
 _GROUP = 100
+_STRIKES = 3
 _PAUSES = (0.2, 1.0, 5.0)
 
 
@@ -31,6 +32,8 @@ class Written:
     held: Held
     end: Ended
     key: str
+    strikes: int = 0
+    """How often the database did not take this end although it took others."""
 
 
 class OutcomeWriter:
@@ -88,24 +91,30 @@ class OutcomeWriter:
 
     async def write_some(self) -> bool:
         """One round; False when the database could not be reached."""
-        group = self._queue[:_GROUP]
+        group = self._next_group()
         try:
             unwritten = await self._store.write([one.end for one in group])
         except StoreError as error:
             unwritten = [Unwritten(one.end, error) for one in group]
         failed = {id(one.end): one for one in unwritten}
-        del self._queue[: len(group)]
-        unreachable = False
+        taken = {id(one) for one in group}
+        self._queue = [one for one in self._queue if id(one) not in taken]
+        away = False
         for one in group:
             problem = failed.get(id(one.end))
             if problem is None:
                 self._settle(one)
             elif problem.error is None:
                 self._refused(one)
-            elif self._retry_as_failure(one, problem.error):
-                unreachable = True
+            elif problem.alone:
+                self._strike(one, problem.error)
+            elif isinstance(problem.error, StoreUnavailable):
+                self._keep(one, problem.error)
+                away = True
+            else:
+                self._write_less(one, problem.error)
         self._on_written(any(one.held.claim.suspect for one in group))
-        return not unreachable
+        return not away or any(problem.alone for problem in unwritten)
 
     def _settle(self, one: Written) -> None:
         self._hands.let_go(one.held)
@@ -137,24 +146,44 @@ class OutcomeWriter:
         log.warning("late_outcome_refused", key=one.key, attempt=one.end.claim.attempt_no,
                     outcome=one.end.verdict.outcome.value)  # fmt: skip
 
-    def _retry_as_failure(self, one: Written, error: StoreError) -> bool:
-        """Keep the end for another round; True when only the database's absence stands in its way."""
-        if isinstance(error, StoreUnavailable):
-            count = self._repeats.admit_error(str(error))
-            if count:
-                log.warning("outcome_not_written", key=one.key, error=str(error), times=count)
-            self._queue.append(one)
-            return True
-        if not one.end.writes and one.end.result is None:
+    def _next_group(self) -> list[Written]:
+        """An end that had trouble of its own comes after all others, and by itself: it may take all its time again."""
+        fresh = [one for one in self._queue if not one.strikes]
+        return fresh[:_GROUP] or self._queue[:1]
+
+    def _keep(self, one: Written, error: StoreError) -> None:
+        count = self._repeats.admit_error(str(error))
+        if count:
+            log.warning("outcome_not_written", key=one.key, error=str(error), times=count)
+        self._queue.append(one)
+
+    def _strike(self, one: Written, error: StoreError) -> None:
+        """What the handler wants to write is too slow, too large, or waits for a lock that nobody lets go of."""
+        struck = replace(one, strikes=one.strikes + 1)
+        if one.end.writes and struck.strikes >= _STRIKES:
+            text = f"{_STRIKES} times the database did not take it, although it took others: too slow, too large, or"
+            self._fail(struck, StoreRefused(f"{text} in wait for a lock ({error})"))
+        else:
+            self._keep(struck, error)
+
+    def _write_less(self, one: Written, error: StoreError) -> None:
+        """The database refuses something in it for good: first the result is given up, then what it wants to write."""
+        if one.end.result is not None and isinstance(error, StoreRefused):
+            # What the handler did is done. A number with hundreds of digits, for one, is JSON, but not to every server.
+            note = redact(f"the result was not kept, the database refused it or what was written with it: {error}")
+            end = replace(one.end, result=None, error=one.end.error or note)
+            self._queue.append(replace(one, end=end))
+        elif one.end.writes:
+            self._fail(one, error)
+        else:
             log.error("outcome_refused_by_database", key=one.key, error=str(error))
             self._hands.let_go(one.held)  # the lease runs out and somebody tries again
-            return False
-        claim = one.end.claim
-        verdict = decide(EndKind.FAILED, claim.attempts, self._max_attempts)
+
+    def _fail(self, one: Written, error: StoreError) -> None:
+        verdict = decide(EndKind.FAILED, one.end.claim.attempts, self._max_attempts)
         text = redact(f"{type(error).__name__}: what the handler wanted to write was refused: {error}")
         end = replace(one.end, verdict=verdict, result=None, writes=(), error=text)
-        self._queue.append(Written(one.held, end, one.key))
-        return False
+        self._queue.append(replace(one, end=end))
 
 
 def _kind_of(error: str | None) -> str | None:

@@ -14,15 +14,18 @@ from ops_mail.core.audit_action import AuditAction
 from ops_mail.core.mail import MessageStatus
 from ops_mail.core.outcome import AttemptOutcome, EndKind, Verdict, decide
 from ops_mail.core.textfit import cut_bytes, dump_json, fit
-from ops_mail.errors import StoreRefused
+from ops_mail.errors import StoreError, StoreRefused
 from ops_mail.store.audit import add_audit
 from ops_mail.store.claims import Claim
 from ops_mail.store.columns import db_now
 from ops_mail.store.edge import first_line, is_contention, is_environment
 from ops_mail.store.rows import ERROR_CHARS, TEXT_BYTES
 from ops_mail.store.schema import attempt, message
+from ops_mail.store.tableguard import SEEN_ONCE
 
 _STALE_LIMIT = 100
+# A handler may build a new text for each mail: caches that last as long as the process must not keep them.
+_NOT_REMEMBERED = {"compiled_cache": None, SEEN_ONCE: True}
 _LOST = "the process died, or lost its lease, during this attempt"
 
 
@@ -112,11 +115,21 @@ async def write_one(connection: AsyncConnection, end: Ended) -> bool:
 async def _write_for_handler(connection: AsyncConnection, write: Write) -> None:
     """One statement of a handler's own. What is wrong with it is its author's fault, never the database's absence."""
     try:
-        await connection.execute(sa.text(write.sql), dict(write.parameters))
+        await connection.execute(sa.text(write.sql), dict(write.parameters), execution_options=_NOT_REMEMBERED)
     except sa_exc.DBAPIError as error:
         if is_contention(error) or is_environment(error):
             raise
         raise StoreRefused(first_line(error)) from error
+    except (sa_exc.SQLAlchemyError, StoreError, OSError):
+        raise
+    except Exception as error:
+        # A driver meets a value that it cannot send, and none of them says so in a class of its own.
+        raise StoreRefused(f"{type(error).__name__}: {first_line(error)}") from error
+
+
+async def write_nothing(connection: AsyncConnection) -> None:
+    """A write that changes nothing: a server that is away, frozen or read-only refuses it as any other."""
+    await connection.execute(sa.update(message).where(message.c.id == 0).values(attempts=message.c.attempts))
 
 
 async def recover_stale(connection: AsyncConnection, max_attempts: int) -> list[Verdict]:

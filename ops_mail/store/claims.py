@@ -110,11 +110,19 @@ async def claim_in_order(connection: AsyncConnection, wish: ClaimWish, lease_sec
 
 
 async def renew(connection: AsyncConnection, held: Sequence[Claim], lease_seconds: float) -> set[str]:
-    """Prolongs the leases; returns the lease_ids and ids, as `lost_key`, of claims that are somebody else's by now."""
+    """Prolongs the leases; returns the lease_ids and ids, as `lost_key`, of claims that are somebody else's by now.
+
+    A row that is locked is left out this time: it is being written down just now, perhaps slowly, and a wait for it
+    would cost all others their leases.
+    """
     ids, leases = [one.message_pk for one in held], sorted({one.lease_id for one in held})
     mine = (message.c.id.in_(ids), message.c.lease_id.in_(leases))
-    prolong = sa.update(message).where(*mine).values(lease_until=db_now(lease_seconds))
-    if (await connection.execute(prolong)).rowcount == len(held):
+    lock = sa.select(message.c.id).where(*mine).order_by(message.c.id).with_for_update(skip_locked=True)
+    free = list((await connection.execute(lock)).scalars())
+    if free:
+        prolong = sa.update(message).where(message.c.id.in_(free)).values(lease_until=db_now(lease_seconds))
+        await connection.execute(prolong)
+    if len(free) == len(held):
         return set()
     rows = await connection.execute(sa.select(message.c.id, message.c.lease_id).where(*mine))
     still = {lost_key(row.id, row.lease_id) for row in rows}

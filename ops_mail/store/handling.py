@@ -22,10 +22,14 @@ HEARTBEAT_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Unwritten:
-    """An end that is not in the tables. `error` None: the claim is no longer ours, the mail is in other hands."""
+    """An end that is not in the tables. `error` None: the claim is no longer ours, the mail is in other hands.
+
+    `alone`: the database did not answer, but something else could be written right after: it may be this end's fault.
+    """
 
     end: Ended
     error: StoreError | None
+    alone: bool = False
 
 
 class HandlingStore:
@@ -78,7 +82,9 @@ class HandlingStore:
             try:
                 await self._database.writing("writing outcomes", partial(attempts.write_group, ends=group))
             except StoreUnavailable as error:
-                return [Unwritten(end, error) for end in ends]
+                if len(ends) == 1 or not await self._can_write():
+                    return [Unwritten(end, error) for end in ends]
+                left = [*group, *left]
             except (NotOursError, StoreError):  # one by one: the others must not pay for it
                 left = [*group, *left]
         unwritten: list[Unwritten] = []
@@ -87,10 +93,19 @@ class HandlingStore:
                 if not await self._database.writing("writing an outcome", partial(attempts.write_one, end=end)):
                     unwritten.append(Unwritten(end, None))
             except StoreUnavailable as error:
-                return [*unwritten, *(Unwritten(late, error) for late in left[index:])]
+                # What is behind it has to wait either way, but not for one like it once more: that is for another call.
+                alone, behind = await self._can_write(), left[index + 1 :]
+                return [*unwritten, Unwritten(end, error, alone), *(Unwritten(late, error) for late in behind)]
             except StoreError as error:
                 unwritten.append(Unwritten(end, error))
         return unwritten
+
+    async def _can_write(self) -> bool:
+        try:
+            await self._database.writing("asking whether it can be written to", attempts.write_nothing)
+        except StoreError:
+            return False
+        return True
 
     async def recover_stale(self) -> list[Verdict]:
         """Ends attempts whose leases ran out, at most 100."""
