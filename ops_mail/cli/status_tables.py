@@ -10,6 +10,7 @@ from ops_mail.cli.readiness import Judged
 from ops_mail.cli.status import Overview
 from ops_mail.cli.terminal import printable
 from ops_mail.core.mail import MessageStatus
+from ops_mail.store import CursorState
 
 _DUTY_STYLES = {"leader": "green", "standby": "cyan", "consumer": "blue", "gone": "dim"}
 
@@ -46,9 +47,16 @@ def _mailboxes(overview: Overview) -> Table:
             Text(cursor.state if cursor else "–"),
             Text("never" if mailbox.sync_age_seconds is None else f"{_age(mailbox.sync_age_seconds)} ago"),
             Text(str(cursor.last_uid) if cursor else "–"),
-            Text(printable(cursor.holder) if cursor and cursor.holder and cursor.lease_live else "–"),
+            Text(_holder(cursor)),
         )
     return table
+
+
+def _holder(cursor: CursorState | None) -> str:
+    """Name and process; the random part stands with the instances below."""
+    if cursor is None or not cursor.holder or not cursor.lease_live:
+        return "–"
+    return printable(cursor.holder.rpartition(":")[0] or cursor.holder)
 
 
 def _reasons(overview: Overview) -> list[Text]:

@@ -24,11 +24,14 @@ _ENVIRONMENT = {1021, 1028, 1037, 1040, 1041, 1053, *range(1077, 1081), 1114, 12
 _ENVIRONMENT |= {1969, 3024, *range(2000, 2062)}
 _NO_TABLE = 1146
 # Why nobody gets in. A server tells an account that has no rights on a database the same whether it is there or not.
-_LOGIN = {
+_NO_WAY_IN = {
     1044: "the account may not use this database, or there is none of this name",
     1045: "the database refused the login",
     1049: "there is no database of this name",
     1698: "the database refused the login",
+    2002: "the database cannot be reached",
+    2003: "the database cannot be reached",
+    2005: "the database cannot be reached",
 }
 _DENIED = {1142, 1143, 1227, 1370, 1410}
 # The data's fault, although the drivers call most of them OperationalError: bad JSON (3140 to 3158), a CHECK that
@@ -91,8 +94,8 @@ def _translate_dbapi(error: sa_exc.DBAPIError, what: str) -> StoreError:
         return StoreRefused(f"{what}: the database refused the data ({text})")
     if code == _NO_TABLE or "no such table" in text:
         return StoreUnavailable(f"{what}: a table is missing, run `ops-mail migrate` ({text})")
-    if code in _LOGIN:
-        return StoreUnavailable(f"{what}: {_LOGIN[code]}, check OPS_MAIL_DATABASE_URL ({text})")
+    if code in _NO_WAY_IN:
+        return StoreUnavailable(f"{what}: {_NO_WAY_IN[code]}, check OPS_MAIL_DATABASE_URL ({text})")
     if code in _DENIED:
         return StoreUnavailable(f"{what}: the account may not do this, see `ops-mail check` ({text})")
     if isinstance(error, sa_exc.IntegrityError | sa_exc.DataError) or "too big" in text:

@@ -60,7 +60,15 @@ def test_at_80_columns_only_names_are_folded() -> None:
     assert "ready" in row
     assert "100 s ago" in row
     assert any("not ready" in line and "connecting" in line for line in table)
-    assert "".join(line.split()[-1] for line in table[1:] if len(line) > 60).startswith(HOLDER[:4])
+    assert "434e8c88ef26" not in "".join(table)
+
+
+def test_one_machine_and_three_mailboxes_fold_nothing() -> None:
+    one = replace(BAD, holder="mail-1:5780:434e8c88ef26", last_uid=Uid(314))
+    names = ("alerts", "orders", "billing")
+    lines = shown(*(replace(one, key=FolderKey(name, "Incoming/Orders")) for name in names))
+    assert lines.index("") == 4
+    assert all(line.endswith(" mail-1:5780") for line in lines[1:4])
 
 
 def test_what_is_wrong_is_told_below_the_table_whole_and_does_not_act_on_the_terminal() -> None:

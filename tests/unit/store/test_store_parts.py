@@ -92,7 +92,12 @@ def test_each_servers_error_has_its_meaning(code: int, becomes: type[StoreError]
 
 @pytest.mark.parametrize(
     ("code", "says"),
-    [(1044, "may not use this database"), (1045, "refused the login"), (1049, "no database of this name")],
+    [
+        (1044, "may not use this database"),
+        (1045, "refused the login"),
+        (1049, "no database of this name"),
+        (2003, "cannot be reached"),
+    ],
 )
 def test_why_nobody_gets_in_is_told_apart(code: int, says: str) -> None:
     told = str(translate(database_error(sa_exc.OperationalError, code, "what it says"), "asking"))
