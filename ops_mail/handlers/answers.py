@@ -15,10 +15,10 @@ __all__ = ["Discard", "Done", "Permanent", "RetryLater", "Write"]
 class Done:
     """The mail is handled. `writes` are done in the same transaction that marks it as done: both happen, or neither.
 
-    So an effect in the same database happens exactly once, whatever is killed when. Each statement is an INSERT, REPLACE,
-    UPDATE, DELETE or SELECT; only tables whose names begin with `ops_`, and not with `ops_mail_`, can be written. Values
-    are text, bytes, numbers, dates, times or None; all of it together is 8 MiB at most. When a statement is refused
-    nothing of any stays, and the attempt counts as failed.
+    So an effect in the same database happens exactly once, whatever is killed when. Each statement is an INSERT,
+    REPLACE, UPDATE, DELETE or SELECT; only tables whose names begin with `ops_`, and not with `ops_mail_`, can be
+    written. Values are text, bytes, numbers, dates, times or None; all of it together is 8 MiB at most. When a
+    statement is refused nothing of any stays, and the attempt counts as failed.
     """
 
     result: Any = None

@@ -158,7 +158,7 @@ class Claiming:
             handler=tools.handler,
             instance=self._parts.instance,
             suspect=not tools.hands.suspect,
-            retries_first=self._turn % 2 == 0,
+            turn=self._turn,
             exclude=tools.hands.ids() | tools.slots.left_running(),
         )
         asked_mono = self._parts.clock.mono()

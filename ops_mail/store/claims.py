@@ -51,7 +51,8 @@ class Claim:
 class ClaimWish:
     """At most `limit` mails, at most one of them a suspect and only with `suspect`; never one of `exclude`.
 
-    `retries_first` is to be said in turns, so that neither new mails nor retries wait for the other kind for ever.
+    `turn` is to grow with each claim: at odd ones new mails come first, at even ones retries, and in order each folder
+    is looked at first in its turn; so nothing waits for ever for what is always there.
     """
 
     lease_id: str
@@ -59,7 +60,7 @@ class ClaimWish:
     handler: str
     instance: str
     suspect: bool = True
-    retries_first: bool = False
+    turn: int = 1
     exclude: frozenset[int] = frozenset()
 
 
@@ -77,7 +78,7 @@ async def claim(connection: AsyncConnection, wish: ClaimWish, lease_seconds: flo
     landed = (_landed(), message.c.id)
     retries = ((*_retry_due(), message.c.crashes == 0), message.c.next_attempt_at)
     rows: list[sa.Row[Any]] = []
-    for condition, order in (retries, landed) if wish.retries_first else (landed, retries):
+    for condition, order in (landed, retries) if wish.turn % 2 else (retries, landed):
         rows += await _lock(connection, condition, order, wish.limit - len(rows), wish.exclude)
     if wish.suspect:
         suspects, room = (*_retry_due(), message.c.crashes > 0), min(1, wish.limit - len(rows))
@@ -94,7 +95,9 @@ async def claim_in_order(connection: AsyncConnection, wish: ClaimWish, lease_sec
     """
     rows: list[sa.Row[Any]] = []
     suspect = wish.suspect
-    for folder in (await connection.execute(sa.select(cursor.c.mailbox, cursor.c.folder))).all():
+    folders = (await connection.execute(sa.select(cursor.c.mailbox, cursor.c.folder).order_by(cursor.c.id))).all()
+    first = wish.turn % max(1, len(folders))
+    for folder in (*folders[first:], *folders[:first]):
         if len(rows) >= wish.limit:
             break
         head = next_in_order(await _heads(connection, folder.mailbox, folder.folder))

@@ -57,22 +57,34 @@ class History:
 
 
 async def act_on_dead(database: Database, selection: Selection, action: AuditAction, who: str) -> int:
-    """DEAD_RETRY or DEAD_DISCARD all dead mails that are meant; how many there were. In batches, oldest first."""
+    """DEAD_RETRY or DEAD_DISCARD all dead mails that are meant; how many there were. In batches, oldest first.
+
+    Each of them once: one that dies again while this runs is not sent back to its handler again and again.
+    """
     dead = replace(selection, statuses=(MessageStatus.DEAD,))
-    total = 0
+    total, after = 0, 0
     while True:
-        done = await database.writing("changing dead mails", partial(_act, selection=dead, action=action, who=who))
-        total += done
-        if done < _BATCH:
+        work = partial(_act, selection=dead, after=after, action=action, who=who)
+        done = await database.writing("changing dead mails", work)
+        total += len(done)
+        if len(done) < _BATCH:
             return total
+        after = done[-1]
 
 
-async def _act(connection: AsyncConnection, selection: Selection, action: AuditAction, who: str) -> int:
+async def _act(
+    connection: AsyncConnection, selection: Selection, after: int, action: AuditAction, who: str
+) -> Sequence[int]:
     meant = sa.select(message.c.id, message.c.mailbox, message.c.attempts, message.c.last_error)
-    meant = meant.where(*selection.conditions()).order_by(message.c.id).limit(_BATCH).with_for_update()
+    meant = (
+        meant.where(message.c.id > after, *selection.conditions())
+        .order_by(message.c.id)
+        .limit(_BATCH)
+        .with_for_update()
+    )
     rows = (await connection.execute(meant)).all()
     if not rows:
-        return 0
+        return ()
     change: dict[str, Any] = {"updated_at": db_now()}
     if action is AuditAction.DEAD_RETRY:
         # What was tried so far stays counted in `attempts` and recorded, but no longer counts towards the maximum.
@@ -85,7 +97,7 @@ async def _act(connection: AsyncConnection, selection: Selection, action: AuditA
         error = (row.last_error or "").split("\n", 1)[0][:300]
         detail = {"by": who, "attempts": row.attempts, "error": error}
         await add_audit(connection, "operator", action, row.mailbox, row.id, detail)
-    return len(rows)
+    return [row.id for row in rows]
 
 
 async def history(database: Database, message_pk: int) -> History | None:

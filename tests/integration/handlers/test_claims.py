@@ -210,6 +210,18 @@ async def test_in_order_only_the_first_mail_of_a_folder_is_claimed(store: Store,
     assert uids() == [2, 9]
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_in_order_a_folder_with_a_backlog_does_not_starve_another(store: Store, tables: Tables) -> None:
+    folders = ("A", "B", "C")
+    await seed_store(store, [mail_values(uid, folder=folder) for folder in folders for uid in range(1, 5)])
+    work = handling(store, in_order=True)
+    for turn in range(1, 7):
+        (claim,) = await work.claim(wish(1, turn=turn))
+        await work.write([ended(claim, EndKind.SUCCEEDED)])
+    done = tables.rows("SELECT folder, uid FROM ops_mail_message WHERE status = 'done' ORDER BY folder, uid")
+    assert [(row["folder"], row["uid"]) for row in done] == [(folder, uid) for folder in folders for uid in (1, 2)]
+
+
 async def test_in_order_two_claimers_never_overtake(store: Store, database_url: str, tables: Tables) -> None:
     await seed_store(store, [mail_values(uid) for uid in range(1, 21)])
     other = open_store(database_url, lease_seconds=30)
