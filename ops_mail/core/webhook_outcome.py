@@ -40,8 +40,8 @@ def retry_after_seconds(header: str | None, now: datetime) -> float | None:
         return float(text)
     try:
         when = email.utils.parsedate_to_datetime(text)
-    except (ValueError, TypeError, IndexError):
+        if when.tzinfo is None:
+            when = when.replace(tzinfo=UTC)
+        return max(0.0, (when - now).total_seconds())
+    except (ValueError, TypeError, IndexError, OverflowError):  # years and zones with twenty digits, too
         return None
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=UTC)
-    return max(0.0, (when - now).total_seconds())

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from urllib.parse import urlsplit
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
+from yarl import URL
+
+_TRANSLATED = tuple(ipaddress.IPv6Network(one) for one in ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96"))
 
 
 class PrivateAddressError(OSError):
@@ -17,17 +19,26 @@ class PrivateAddressError(OSError):
 def is_private(address: str) -> bool:
     """Loopback, private, link-local (a cloud's metadata service), multicast and everything else that is not global."""
     parsed = ipaddress.ip_address(address.split("%", 1)[0])
-    mapped = getattr(parsed, "ipv4_mapped", None)
-    return not (mapped or parsed).is_global or (mapped or parsed).is_multicast
+    return any(not one.is_global or one.is_multicast for one in (parsed, *_inside(parsed)))
+
+
+def _inside(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
+    """The IPv4 address that a translator or tunnel on the way would make of it; none for most."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return []
+    found = [one for one in (address.ipv4_mapped, address.sixtofour) if one is not None]
+    if any(address in network for network in _TRANSLATED):
+        found.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return found
 
 
 def refuse_private_literal(url: str) -> None:
     """Raises PrivateAddressError when the URL's host is such an address itself: those are never looked up."""
-    host = urlsplit(url).hostname or ""
+    host = URL(url).host or ""  # as the client reads it: other scripts' digits and full stops are digits and full stops
     try:
         private = is_private(host)
     except ValueError:
-        return  # a name
+        private = host.replace(".", "").isdecimal()  # 127.1 or 2130706433: an address in short, never a name
     if private:
         raise PrivateAddressError(f"{host} is not a public address (OPS_MAIL_WEBHOOK_BLOCK_PRIVATE)")
 

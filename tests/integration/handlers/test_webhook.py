@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 
 from ops_mail.handlers.loading import LoadedHandler, load_handler
-from ops_mail.handlers.webhook.addresses import is_private
+from ops_mail.handlers.webhook.addresses import PrivateAddressError, is_private, refuse_private_literal
 from ops_mail.handlers.webhook.signing import sign
 from ops_mail.settings import HandlerOrder, HandlerSettings, Secret, WebhookTarget
 from ops_mail.store import Store
@@ -202,11 +202,22 @@ async def test_private_addresses_can_be_refused(store: Store, tables: Tables, se
     [
         ("127.0.0.1", True), ("10.0.0.1", True), ("192.168.1.1", True), ("169.254.169.254", True), ("0.0.0.0", True),
         ("100.64.0.1", True), ("224.0.0.1", True), ("::1", True), ("fe80::1%eth0", True), ("fd00::1", True),
-        ("::ffff:10.0.0.1", True), ("8.8.8.8", False), ("2606:4700:4700::1111", False),
+        ("::ffff:10.0.0.1", True), ("8.8.8.8", False), ("2606:4700:4700::1111", False), ("::10.0.0.1", True),
+        ("64:ff9b::7f00:1", True), ("64:ff9b::808:808", False), ("2002:a00:1::1", True), ("2002:808:808::1", False),
     ],
 )  # fmt: skip
 def test_addresses_that_are_not_public(address: str, private: bool) -> None:
     assert is_private(address) is private
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1", "[::1]", "127.1", "2130706433", "0", "0177.0.0.1", "127.0.0.1.", "127。0。0。1", "１２７.0.0.1"],
+)
+def test_an_address_is_one_in_every_spelling(host: str) -> None:
+    with pytest.raises(PrivateAddressError):
+        refuse_private_literal(f"https://{host}:8443/hook")
+    refuse_private_literal("https://hooks.example.org/127.0.0.1")
 
 
 def test_the_signature_is_that_of_the_specification() -> None:

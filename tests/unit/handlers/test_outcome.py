@@ -74,6 +74,8 @@ def test_a_webhooks_answer_is_read_by_its_status(status: int, kind: EndKind) -> 
     [
         (None, None), ("120", 120), (" 7 ", 7), ("-5", None), ("soon", None), ("", None), ("9" * 40, None),
         ("Mon, 05 Jan 2026 10:01:30 GMT", 90), ("Mon, 05 Jan 2026 09:00:00 GMT", 0), ("Mon, 99 Foo 2026", None),
+        ("1e309", None), ("Fri, 31 Dec 99999999999999999999 23:59:59 GMT", None),
+        ("Mon, 05 Jan 2026 10:01:30 +99999999999999999999", None),
     ],
 )  # fmt: skip
 def test_retry_after_is_seconds_or_a_date(header: str | None, seconds: float | None) -> None:
