@@ -20,7 +20,7 @@ from tests.integration.deploy.files import DEPLOY, ROOT, RUNBOOKS, alerts
 from tests.servers.commands import CommandLine, environment_with
 from tests.servers.dovecot import Dovecot
 from tests.servers.process import SqlServer
-from tests.servers.product import OpsMail
+from tests.servers.product import OpsMail, wait_for
 from tests.servers.tables import Tables
 
 ENGLISH, CHINESE = (book.read_text() for book in RUNBOOKS)
@@ -182,6 +182,8 @@ def landed(
     environment = {f"OPS_MAIL_{name}": str(value) for name, value in settings.items()}
     with OpsMail(tmp_path, settings) as process:
         process.wait_state("idling")
+        # The row follows the process's own state, and `status` reads the row.
+        wait_for(lambda: Tables(url).value("SELECT state FROM ops_mail_cursor") == "idling", "row that idles", 20)
         yield Landed(sql_server, url, environment, process, command_line)
 
 
