@@ -19,6 +19,7 @@ import structlog
 from ops_mail.core.outcome import EndKind
 from ops_mail.handlers.answering import Answer, GivenUp, answer_of_error, answer_of_return
 from ops_mail.handlers.daemon_executor import DaemonExecutor
+from ops_mail.handlers.forks import only_here
 from ops_mail.handlers.jobs import Handler, Job, until_ended
 from ops_mail.handlers.mail import Mail
 
@@ -84,7 +85,9 @@ class _LoopThread:
 
     async def _work(self, job: Job) -> None:
         try:
-            answer = answer_of_return(await self._handler(job.mail))
+            with only_here():
+                value = await self._handler(job.mail)
+            answer = answer_of_return(value)
         except asyncio.CancelledError:
             # Cancelled by us: the one who asked knows why. Raised by the handler itself: an error like any other.
             # Or it has cancelled its own task, which must count, or the mail would be tried without end.

@@ -15,6 +15,7 @@ import threading
 
 from ops_mail.core.outcome import EndKind
 from ops_mail.handlers.answering import Answer, GivenUp, answer_of_error, answer_of_return
+from ops_mail.handlers.forks import only_here
 from ops_mail.handlers.jobs import Handler, Job, until_ended
 from ops_mail.handlers.mail import Mail
 
@@ -69,7 +70,8 @@ class _Worker:
 
     def _work(self, mail: Mail) -> Answer:
         try:
-            value = self._handler(mail)
+            with only_here():
+                value = self._handler(mail)
             if inspect.isawaitable(value):
                 if inspect.iscoroutine(value):
                     value.close()

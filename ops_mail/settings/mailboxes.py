@@ -148,7 +148,7 @@ def _missing(values: Mapping[str, Any], label: Label) -> list[str]:
 def _ca_file(given: MailboxInput, label: Label, base: Path, mistakes: list[str]) -> Path | None:
     if given.ca_file is None:
         return None
-    path = base / given.ca_file
+    path = (base / given.ca_file).absolute()  # read at each connection, wherever the process has gone meanwhile
     try:
         with path.open("rb"):
             return path

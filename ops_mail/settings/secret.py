@@ -27,7 +27,8 @@ class Secret:
             raise ValueError("a secret is either a value or a file")
         self.name = name
         self._value = value
-        self._path = path
+        # Read again and again, also after a handler has changed the folder of the process.
+        self._path = None if path is None else path.absolute()
 
     def reveal(self) -> str:
         """The value; a file is read again at each call, so that it can be rotated without a restart.

@@ -6,6 +6,7 @@ import json
 import math
 import sqlite3
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -60,10 +61,17 @@ def parse_url(url: str) -> URL:
     elif parsed.drivername in MYSQL_NAMES:
         parsed = parsed.set(drivername=f"{parsed.drivername}+aiomysql")
     if parsed.drivername in _DRIVERS:
-        return parsed
+        return _anchored(parsed)
     raise ConfigError(
         [f"OPS_MAIL_DATABASE_URL: {parsed.drivername} is not one of sqlite+aiosqlite, mysql+aiomysql, mysql+asyncmy"]
     )
+
+
+def _anchored(url: URL) -> URL:
+    """A file named from the current folder stays that file when a handler changes the folder of the process."""
+    if is_mysql(url) or is_memory(url) or str(url.database).startswith("file:"):
+        return url
+    return url.set(database=str(Path(str(url.database)).absolute()))
 
 
 def is_mysql(url: URL) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -15,6 +16,7 @@ from ops_mail.core.outcome import EndKind
 from ops_mail.handlers import Content, Discard, Mail, Permanent, RetryLater
 from ops_mail.handlers.answering import ERROR_CHARS, Answer, answer_of_error
 from ops_mail.handlers.content import ContentSource
+from ops_mail.handlers.forks import FORKED
 from ops_mail.handlers.jobs import Executor
 from ops_mail.handlers.second_loop import LoopExecutor
 from ops_mail.handlers.threads import ThreadExecutor
@@ -154,6 +156,25 @@ async def test_a_handler_that_cancels_itself_has_failed_and_one_that_is_cancelle
         await asyncio.to_thread(begun.wait, 20)
         assert await executor.end(job, 20)
         assert (await job.future).kind is EndKind.INTERRUPTED
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 and later say that forks are unwise
+@pytest.mark.parametrize("raises", [False, True])
+async def test_a_forked_child_never_comes_back_from_a_handler(raises: bool) -> None:
+    def forks(_mail: Mail) -> int:
+        child = os.fork()
+        if child == 0 and raises:
+            sys.exit(0)
+        return child
+
+    async def on_loop(mail: Mail) -> int:
+        return forks(mail)
+
+    for executor in (ThreadExecutor(forks), LoopExecutor(on_loop)):
+        async with closing(executor):
+            child = (await answer(executor)).result
+            _, status = await asyncio.to_thread(os.waitpid, child, 0)
+            assert os.waitstatus_to_exitcode(status) == FORKED
 
 
 async def test_a_job_that_outlives_its_loop_is_told_to_have_ended() -> None:
