@@ -31,6 +31,7 @@ SETTINGS_OF_A_MAILBOX = frozenset({Trouble.UNREACHABLE, Trouble.TLS, Trouble.AUT
 # What the errors of each kind have in common, for those of which only the text is known: another process's, read
 # from the database. The first that fits counts.
 _SIGNS: tuple[tuple[Trouble, tuple[str, ...]], ...] = (
+    (Trouble.DATABASE, ("the database refused", "the database cannot be", "no database of", "access denied for user")),
     (Trouble.GUARD, ("taken over", "guard", "lease", "fenced", "lock connection")),
     (Trouble.AUTH, ("refused the login", "the password of", "allows no password login", "oauth")),
     (Trouble.TLS, ("certificate", "tls", "starttls")),

@@ -22,6 +22,9 @@ def test_no_error_is_no_trouble() -> None:
     [
         ("imap.example.org:993 refused the login of x: Invalid credentials: check OPS_MAIL_IMAP_USERNAME", "auth"),
         ("the password of x cannot be read (Permission denied): check OPS_MAIL_IMAP_PASSWORD", "auth"),
+        ("landing: the database refused the login: check OPS_MAIL_DATABASE_URL", "database"),
+        ("taking the guard: (1045, \"Access denied for user 'x'@'y' (using password: YES)\")", "database"),
+        ("reading the cursor: Access denied for user 'x'@'y'", "database"),
         ("the certificate of imap.example.org:993 has expired: the server needs a new one", "tls"),
         ("imap.example.org:993 does not speak TLS: check OPS_MAIL_IMAP_PORT", "tls"),
         ("imap.example.org:993 refused to open the folder 'Bills': NO such mailbox", "folder"),
