@@ -40,7 +40,8 @@ class _LoopThread:
         self._handler = handler
         self._farewell = farewell
         self.loop = asyncio.new_event_loop()
-        self.loop.set_default_executor(DaemonExecutor(_AIDS))
+        self.aids = DaemonExecutor(_AIDS)
+        self.loop.set_default_executor(self.aids)
         self.tasks: dict[Job, asyncio.Task[None]] = {}
         self._asked: set[Job] = set()
         self._may_end = False
@@ -228,7 +229,8 @@ class LoopExecutor:
     def hung(self) -> int:
         """As Executor.hung."""
         self._left = [thread for thread in self._left if thread.thread.is_alive()]
-        return len(self._left) + sum(1 for job in self._deaf if self._home.get(job) is self._current)
+        deaf = sum(1 for job in self._deaf if self._home.get(job) is self._current)
+        return len(self._left) + deaf + self._current.aids.hung
 
     async def close(self, patience_seconds: float) -> None:
         """As Executor.close."""

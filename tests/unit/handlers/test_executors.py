@@ -16,6 +16,7 @@ from ops_mail.core.outcome import EndKind
 from ops_mail.handlers import Content, Discard, Mail, Permanent, RetryLater
 from ops_mail.handlers.answering import ERROR_CHARS, Answer, answer_of_error
 from ops_mail.handlers.content import ContentSource
+from ops_mail.handlers.daemon_executor import DaemonExecutor
 from ops_mail.handlers.forks import FORKED
 from ops_mail.handlers.jobs import Executor
 from ops_mail.handlers.second_loop import LoopExecutor
@@ -175,6 +176,29 @@ async def test_a_forked_child_never_comes_back_from_a_handler(raises: bool) -> N
             child = (await answer(executor)).result
             _, status = await asyncio.to_thread(os.waitpid, child, 0)
             assert os.waitstatus_to_exitcode(status) == FORKED
+
+
+async def test_a_thread_that_hangs_for_an_async_handler_is_replaced_and_counted() -> None:
+    released, hanging = threading.Event(), DaemonExecutor(2)
+    loop = asyncio.get_running_loop()
+    calls = [loop.run_in_executor(hanging, released.wait, 60) for _ in range(2)]
+    waits = loop.run_in_executor(hanging, threading.current_thread)
+    try:
+        done, _ = await asyncio.wait([waits], timeout=0.1)
+        assert not done, "two threads are all there are"
+        for call in calls:
+            call.cancel()
+        async with asyncio.timeout(20):
+            threads = {await waits}
+            assert hanging.hung == 2
+            threads |= {await loop.run_in_executor(hanging, threading.current_thread) for _ in range(10)}
+            assert len(threads) <= 2, "no more than are allowed, beside those that hang"
+            released.set()
+            while hanging.hung:
+                await asyncio.sleep(0.01)
+    finally:
+        released.set()
+        hanging.shutdown()
 
 
 async def test_a_job_that_outlives_its_loop_is_told_to_have_ended() -> None:
