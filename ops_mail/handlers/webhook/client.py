@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import aiohttp
+from yarl import URL
 
 from ops_mail import __version__
 from ops_mail.core.outcome import EndKind
@@ -18,6 +19,7 @@ from ops_mail.handlers.webhook.addresses import PublicResolver, refuse_private_l
 from ops_mail.handlers.webhook.payload import PayloadLimits, event_id, payload_bytes
 from ops_mail.handlers.webhook.signing import sign
 from ops_mail.settings import WebhookTarget, redact
+from ops_mail.settings.redaction import redact_head
 
 _CONNECT_SECONDS = 10.0
 _ANSWER_BYTES = 64 * 1024
@@ -45,7 +47,7 @@ class WebhookHandler:
         try:
             status, headers, text = await self._post(body, self._headers(mail, body))
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise WebhookError(f"no answer: {_told(error)}") from None
+            raise WebhookError(f"no answer: {_told(error, self._target.url)}") from None
         return self._judge(status, headers.get("Retry-After"), text)
 
     async def _post(self, body: bytes, headers: dict[str, str]) -> tuple[int, Any, str]:
@@ -106,8 +108,15 @@ class WebhookHandler:
             await session.close()
 
 
-def _told(error: BaseException) -> str:
+def _told(error: BaseException, url: str) -> str:
+    """Without the URL, which many receivers give a token in: aiohttp repeats it in some of its errors."""
     if isinstance(error, TimeoutError):
         return "timeout"
     cause = getattr(error, "os_error", None) or error  # what aiohttp wraps says more than the wrapping
-    return f"{type(cause).__name__}: {redact(str(cause))[:300]}"
+    text = str(cause)
+    if isinstance(cause, aiohttp.ClientResponseError):
+        text = f"the answer is no HTTP that can be read: {cause.message}"
+    for spelling in (url, str(URL(url)), URL(url).raw_path_qs):
+        if len(spelling) > 1:
+            text = text.replace(spelling, "(OPS_MAIL_WEBHOOK_URL)")
+    return f"{type(cause).__name__}: {redact_head(text, _KEPT_CHARS)}"

@@ -185,6 +185,25 @@ async def test_nobody_there_no_answer_and_an_endless_answer_are_tried_again(
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_an_answer_that_is_no_http_does_not_tell_the_url(store: Store, tables: Tables, serve: Serve) -> None:
+    async def nonsense(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"GET LOST\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(nonsense, "127.0.0.1", 0)
+    await seed_store(store, [mail_values(1)])
+    port = server.sockets[0].getsockname()[1]
+    async with serve(webhook(f"http://127.0.0.1:{port}/hook/T0K3N?token=T0K3N to hide")):
+        await until(lambda: statuses(tables) == {"retry": 1}, "the end")
+    server.close()
+    error = tables.value("SELECT last_error FROM ops_mail_message")
+    assert "the answer is no HTTP that can be read" in error
+    assert "T0K3N" not in error
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_private_addresses_can_be_refused(store: Store, tables: Tables, serve: Serve, receiver: Receiver) -> None:
     await seed_store(store, [mail_values(1), mail_values(2)])
     async with serve(webhook(receiver.url, block_private=True)):
