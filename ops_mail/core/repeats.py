@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _KEYS_LIMIT = 64
-_NUMBER = re.compile(r"\d+")
+_NUMBERS = re.compile(r"\d+(?:[ .+]+\d+)*")
 
 
 class RepeatLimiter:
@@ -26,9 +26,9 @@ class RepeatLimiter:
     def admit_error(self, text: str) -> int:
         """As `admit`, for an error's text: the same one with other numbers in it is the same one.
 
-        Dovecot ends its NO with timings, `(0.001 + 0.000 secs)`; others name a port, a tag or a process.
+        Dovecot ends its NO with two timings, or three, `(0.001 + 0.000 secs)`; others name a port, a tag or a process.
         """
-        return self.admit(_NUMBER.sub("#", text))
+        return self.admit(_NUMBERS.sub("#", text))
 
     def forget(self) -> None:
         """The row of failures is over; the next one is told from the start."""
