@@ -15,11 +15,11 @@ from ops_mail.handlers.claiming import Claiming, ClaimTools, News
 from ops_mail.handlers.content import ContentSource
 from ops_mail.handlers.handing_back import FLUSH_SHARE, hand_back
 from ops_mail.handlers.hands import Hands
-from ops_mail.handlers.jobs import Executor, Job
+from ops_mail.handlers.jobs import Executor
 from ops_mail.handlers.loading import LoadedHandler
 from ops_mail.handlers.parts import HandlerParts
 from ops_mail.handlers.recovery import recover_stale_mails
-from ops_mail.handlers.slots import Slots, SlotTools
+from ops_mail.handlers.slots import LeftBehind, Slots, SlotTools
 from ops_mail.handlers.writing import OutcomeWriter
 from ops_mail.settings import HandlerOrder, HandlerSettings
 from ops_mail.store.handling import HandlingStore
@@ -48,7 +48,7 @@ class HandlerService:
         # These outlive a restart of this part after a bug: a landing may wake it at any time, and a thread that
         # cannot be ended still runs.
         self._news = News()
-        self._left_behind: dict[int, Job] = {}
+        self._left_behind: dict[int, LeftBehind] = {}
 
     def wake(self) -> None:
         """A mail has landed in this process: look for it at once. Cheap; on the main loop."""

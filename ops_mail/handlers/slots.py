@@ -45,11 +45,19 @@ class _Waiting:
     stored: StoredMail | None
 
 
+@dataclass(frozen=True, slots=True)
+class LeftBehind:
+    """A handler that was given up and still runs; `until_mono`: so long its mail is not started beside it."""
+
+    job: Job
+    until_mono: float
+
+
 class Slots:
     """At most `count` attempts at a time. On the main loop only; `on_free` is called whenever one has ended."""
 
     def __init__(
-        self, concurrency: int, tools: SlotTools, parts: HandlerParts, left_behind: dict[int, Job],
+        self, concurrency: int, tools: SlotTools, parts: HandlerParts, left_behind: dict[int, LeftBehind],
         on_free: Callable[[float], None],
     ) -> None:  # fmt: skip
         self._concurrency = concurrency
@@ -89,8 +97,12 @@ class Slots:
         return frozenset(self._running)
 
     def left_running(self) -> frozenset[int]:
-        """Mails whose attempt has ended while their handler still runs: not to be started beside it."""
-        for pk in [pk for pk, job in self._left_behind.items() if job.future.done()]:
+        """Mails whose attempt has ended while their handler still runs: not to be started beside it.
+
+        But not for ever: a mail that hangs at each attempt has to end as dead, where an operator finds it.
+        """
+        now = self._parts.clock.mono()
+        for pk in [pk for pk, one in self._left_behind.items() if one.job.future.done() or now > one.until_mono]:
             del self._left_behind[pk]
         return frozenset(self._left_behind)
 
@@ -153,4 +165,5 @@ class Slots:
         self.average.add(seconds)
         self._parts.metrics.handler_duration_seconds.observe(seconds)
         if attempt.left_behind is not None:
-            self._left_behind[attempt.held.claim.message_pk] = attempt.left_behind
+            until_mono = self._parts.clock.mono() + self._tools.rules.timeout_seconds
+            self._left_behind[attempt.held.claim.message_pk] = LeftBehind(attempt.left_behind, until_mono)

@@ -145,6 +145,22 @@ async def test_a_hang_costs_one_attempt_and_nobody_else_waits(store: Store, tabl
     assert "0.5 s" in attempts(tables)[0]["error"]
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_mail_that_hangs_at_each_attempt_ends_as_dead(store: Store, tables: Tables, serve: Serve) -> None:
+    released = threading.Event()
+
+    def hangs(_mail: Mail) -> None:
+        released.wait(60)
+
+    await seed_store(store, [mail_values(1)])
+    try:
+        async with serve(hangs, timeout_seconds=0.2, max_attempts=2, concurrency=2):
+            await until(lambda: statuses(tables) == {"dead": 1}, "death")
+    finally:
+        released.set()
+    assert [row["outcome"] for row in attempts(tables)] == ["timed_out", "timed_out"]
+
+
 async def test_an_endless_loop_in_a_thread_is_ended(store: Store, tables: Tables, serve: Serve) -> None:
     def spins(mail: Mail) -> None:
         while True:
