@@ -18,6 +18,7 @@ from ops_mail.settings.redaction import redact_head
 RESULT_BYTES = 64 * 1024
 RESULT_LEVELS = 30
 """MariaDB takes JSON with up to 31 levels of arrays and objects for JSON, MySQL 100, Python's own limit differs."""
+_FAR_TOO_LONG = 16 * RESULT_BYTES
 ERROR_CHARS = 4000
 _TEXT_CHARS = 64 * 1024
 _FRAMES = 4
@@ -57,6 +58,9 @@ def answer_of_return(value: object) -> Answer:
     if kept is None:
         return Answer(EndKind.SUCCEEDED, writes=writes)
     kind = scrub(type(kept).__qualname__)[:_TYPE_CHARS]
+    if _is_far_too_long(kept):
+        note = f"the result ({kind}) was not kept, it is too long: at most {RESULT_BYTES} bytes of JSON"
+        return Answer(EndKind.SUCCEEDED, error=note, writes=writes)
     try:
         text = json.dumps(kept, allow_nan=False)
         result = _scrubbed(json.loads(text), RESULT_LEVELS) if len(text) <= RESULT_BYTES else None
@@ -67,6 +71,22 @@ def answer_of_return(value: object) -> Answer:
         note = f"the result ({kind}) was not kept, it is too long: {len(text)} bytes of JSON, at most {RESULT_BYTES}"
         return Answer(EndKind.SUCCEEDED, error=note, writes=writes)
     return Answer(EndKind.SUCCEEDED, result=result, writes=writes)
+
+
+def _is_far_too_long(value: object) -> bool:
+    """Making JSON of 200 MB would hold the whole interpreter up for a long time, only to throw it away."""
+    room = _FAR_TOO_LONG
+    waiting: list[object] = [value]
+    while waiting and room > 0:
+        one = waiting.pop()
+        room -= len(one) if type(one) is str else 1
+        if type(one) is dict and len(one) < room:
+            waiting += [*one.keys(), *one.values()]
+        elif (type(one) is list or type(one) is tuple) and len(one) < room:
+            waiting += one
+        elif type(one) in (dict, list, tuple):
+            return True
+    return room <= 0
 
 
 def answer_of_error(error: BaseException) -> Answer:

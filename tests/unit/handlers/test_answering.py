@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -71,6 +72,18 @@ def test_a_result_that_is_too_long_is_told_with_its_length() -> None:
     answer = answer_of_return("x" * RESULT_BYTES)
     assert (answer.kind, answer.result) == (EndKind.SUCCEEDED, None)
     assert answer.error == "the result (str) was not kept, it is too long: 65538 bytes of JSON, at most 65536"
+
+
+@pytest.mark.parametrize(
+    "result",
+    ["x" * 2_000_000, ["x" * 100] * 20_000, {"a": {"b": ({},) * 2_000_000}}, {"k" * 2_000_000: 1}],
+    ids=["text", "texts", "empty-objects", "key"],
+)
+def test_a_result_that_is_far_too_long_is_not_even_made_json(result: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json, "dumps", lambda *_args, **_more: pytest.fail("it would take the interpreter's time"))
+    answer = answer_of_return(result)
+    assert (answer.kind, answer.result) == (EndKind.SUCCEEDED, None)
+    assert "too long: at most 65536 bytes" in (answer.error or "")
 
 
 def test_a_result_that_is_json_is_kept_as_it_is() -> None:
