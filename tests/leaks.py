@@ -9,6 +9,7 @@ import asyncio
 import gc
 import inspect
 import os
+import socket
 import threading
 import time
 import warnings
@@ -95,7 +96,19 @@ def _ends_of(sock: str) -> str:
             if table != "unix" and inode == fields[9]:
                 here, there = (int(end.rpartition(":")[2], 16) for end in fields[1:3])
                 return f"socket {sock} {table} from port {here} to port {there}, state {fields[3]}"
-    return f"socket {sock}"
+    return f"socket {sock} not connected, held by {_holders_of(inode)}"
+
+
+def _holders_of(inode: str) -> str:
+    """What refers to the socket object, one step further for the transports of asyncio."""
+    found = []
+    for one in gc.get_objects():
+        if not isinstance(one, socket.socket) or one.fileno() < 0:
+            continue
+        if os.fstat(one.fileno()).st_ino == int(inode):
+            holders = [each for each in gc.get_referrers(one) if isinstance(each, (dict, asyncio.BaseTransport))]
+            found.append(f"{one!r} {[str(each)[:600] for each in holders]}")
+    return "; ".join(found) or "nothing that Python knows"
 
 
 def _command(pid: int) -> str:

@@ -29,6 +29,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.servers.process import free_port
+
 PASSWORD = "test-password"
 START_ATTEMPTS = 5
 
@@ -119,7 +121,7 @@ class Dovecot:
         (self.root / "mail").mkdir()
         self._write_certificates()
         for attempt in range(START_ATTEMPTS):
-            self.port, self.tls_port = _free_ports(2)
+            self.port, self.tls_port = free_port(), free_port()
             self._write_config()
             self._launch()
             if self._wait_for_greeting():
@@ -396,17 +398,6 @@ def _quoted(text: str) -> str:
 def _crlf(raw: bytes) -> bytes:
     """APPEND takes any bytes, but Dovecot stores lines with LF and gives CRLF: only CRLF comes back as it went in."""
     return re.sub(rb"\r?\n", b"\r\n", raw)
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for sock in sockets:
-            sock.bind(("127.0.0.1", 0))
-        return [sock.getsockname()[1] for sock in sockets]
-    finally:
-        for sock in sockets:
-            sock.close()
 
 
 def _kill_group(pid: int) -> None:

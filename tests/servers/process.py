@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -17,11 +18,20 @@ import pymysql
 START_SECONDS = 60.0
 
 
+_PORTS = range(12_000, 32_000)  # below those that Linux gives to whoever asks for any port, outgoing connections too
+_random = random.SystemRandom()
+
+
 def free_port() -> int:
-    """A port on 127.0.0.1 that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port on 127.0.0.1 that nobody has, and that nobody gets before the server that it is for is up."""
+    while True:
+        port = _random.choice(_PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 class SqlServer:
@@ -99,11 +109,14 @@ class SqlServer:
         """Undoes `freeze`."""
         os.kill(self.pid, signal.SIGCONT)
 
-    def execute(self, sql: str, database: str | None = None) -> tuple[tuple[object, ...], ...]:
+    def execute(
+        self, sql: str, database: str | None = None, answer_seconds: float | None = None
+    ) -> tuple[tuple[object, ...], ...]:
         """Runs one statement as the administrator and returns its rows."""
         connection = pymysql.connect(
-            host="127.0.0.1", port=self.port, user="root", password="", database=database, autocommit=True
-        )
+            host="127.0.0.1", port=self.port, user="root", password="", database=database, autocommit=True,
+            read_timeout=answer_seconds,
+        )  # fmt: skip
         with connection, connection.cursor() as cursor:
             cursor.execute(sql)
             return tuple(cursor.fetchall())
@@ -128,7 +141,7 @@ class SqlServer:
         limit = time.monotonic() + START_SECONDS
         while True:
             try:
-                self.execute("SELECT 1")
+                self.execute("SELECT 1", answer_seconds=5)
                 return
             except pymysql.MySQLError:
                 if self._process.poll() is not None or time.monotonic() > limit:
