@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -29,6 +30,9 @@ def pytest_configure() -> None:
         del os.environ[name]
     # Set in some containers: each process that a test starts would compile all of the program anew, half a second.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # A shell without job control starts what is in its background with Ctrl-C ignored, and children inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # One server of each kind a run, started when the first test asks for it; tests share it, never a user or a database.
