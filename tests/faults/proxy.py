@@ -164,9 +164,11 @@ class FaultProxy:
 
     async def __aexit__(self, *_: object) -> None:
         await self.refuse()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        while self._tasks:  # one that was accepted a moment ago may begin only now
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.sleep(0)
 
     def add(self, rule: Rule) -> Rule:
         """Put a rule in place for all connections and give it back, to wait for `fired`."""
@@ -206,6 +208,9 @@ class FaultProxy:
             connection.thaw()
 
     def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._listener is None:
+            abort(writer)
+            return
         task = asyncio.create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -217,6 +222,9 @@ class FaultProxy:
         except OSError:  # the server is down: the client sees its connection reset
             abort(client)
             return
+        except asyncio.CancelledError:
+            abort(client)
+            raise
         connection = Connection(self, client, server)
         self.connections.add(connection)
         try:
