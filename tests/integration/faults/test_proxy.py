@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
+import random
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,6 +13,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.faults.proxy import TO_CLIENT, TO_SERVER, Connection, FaultProxy, Rule, cutting
+from tests.leaks import holdings
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -285,3 +289,34 @@ async def test_leaving_ends_frozen_connections_too(server: tuple[LineServer, int
         await line_of(reader)
     writer.transport.abort()
     assert await server[0].ended() == ["reset"]
+
+
+async def test_a_proxy_that_ends_while_clients_come_and_go_leaves_no_socket() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            await reader.read()
+        writer.close()
+
+    async def come_and_go(port: int) -> None:
+        with contextlib.suppress(OSError):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"x")
+            await asyncio.sleep(random.uniform(0, 0.002))
+            writer.transport.abort()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    before = holdings().sockets
+    gc.disable()  # it would hide what is left
+    try:
+        for _ in range(40):
+            async with FaultProxy(("127.0.0.1", server.sockets[0].getsockname()[1]), lines=False) as proxy:
+                clients = [asyncio.create_task(come_and_go(proxy.port)) for _ in range(5)]
+                await asyncio.sleep(random.uniform(0, 0.003))
+            await asyncio.gather(*clients)
+        deadline = time.monotonic() + 2
+        while (left := holdings().sockets - before) and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        assert not left
+    finally:
+        gc.enable()
+        server.close()
