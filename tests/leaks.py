@@ -138,6 +138,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("leak_grace_seconds", "how long what a test has left may take to end", default="2")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "collects_garbage: a server is killed under open connections; the traceback of what broke may hold a socket, in"
+        " a cycle that only the garbage collector finds, which it does soon in a process that goes on",
+    )
+
+
 def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()  # what was imported is never looked at again: a collection after each test costs little
@@ -152,6 +160,9 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     yield  # after all fixtures of the test, its event loop among them, have gone
+    if item.get_closest_marker("collects_garbage"):
+        with warnings.catch_warnings(action="ignore"):
+            gc.collect()
     deadline = time.monotonic() + float(item.config.getini("leak_grace_seconds"))
     while left := holdings() - item.stash[_BEFORE] - _session.held:
         if time.monotonic() > deadline:

@@ -19,6 +19,8 @@ from tests.servers.dovecot import Dovecot
 from tests.servers.fixtures import *  # noqa: F403 - fixtures are found by name
 from tests.servers.process import SqlServer
 
+pytestmark = pytest.mark.collects_garbage
+
 
 @asynccontextmanager
 async def at_peace(dovecot: Dovecot, user: str, server: SqlServer, **more: object) -> AsyncIterator[tuple[Scene, App]]:
