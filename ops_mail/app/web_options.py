@@ -8,10 +8,9 @@ from ops_mail.web import WebOptions
 
 def web_options(settings: Settings) -> WebOptions:
     """How the page is shown; another process's mailbox may sync as seldom as these settings would have it."""
-    session = settings.session
     return WebOptions(
         show_content=settings.http.show_content,
         token=settings.http.token,
-        sync_limit_seconds=2 * max(session.idle_seconds, session.poll_seconds) + session.command_timeout_seconds,
+        sync_limit_seconds=settings.session.sync_limit_seconds,
         lease_seconds=settings.store.lease_seconds,
     )

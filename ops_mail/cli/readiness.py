@@ -9,7 +9,6 @@ from datetime import datetime
 from ops_mail.core.counted import counted
 from ops_mail.core.ids import FolderKey
 from ops_mail.core.states import State
-from ops_mail.settings import Settings
 from ops_mail.store import CursorState
 
 _ENDING = (State.DRAINING, State.STOPPED)
@@ -29,12 +28,6 @@ class Judged:
     expected: bool
     ready: bool
     reason: str
-
-
-def sync_limit_seconds(settings: Settings) -> float:
-    """The oldest that a sync may be: two IDLE windows (or poll intervals) and a command's time."""
-    session = settings.session
-    return 2 * max(session.idle_seconds, session.poll_seconds) + session.command_timeout_seconds
 
 
 def judge_all(

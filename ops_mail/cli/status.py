@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from ops_mail.cli.database import opened_store
 from ops_mail.cli.quiet import quiet_logs
-from ops_mail.cli.readiness import Judged, judge_all, sync_limit_seconds
+from ops_mail.cli.readiness import Judged, judge_all
 from ops_mail.cli.terminal import write_json
 from ops_mail.core.ids import FolderKey
 from ops_mail.core.mail import MessageStatus
@@ -70,7 +70,7 @@ async def look(settings: Settings) -> Overview:
         counts = await store.count_by_status()
     expected = [FolderKey(mailbox.name, mailbox.folder) for mailbox in settings.mailboxes]
     now = datetime.now(UTC)
-    judged = judge_all(cursors, expected, now, sync_limit_seconds(settings))
+    judged = judge_all(cursors, expected, now, settings.session.sync_limit_seconds)
     return Overview(judged, instances, counts, settings.store.lease_seconds, now)
 
 

@@ -77,6 +77,11 @@ class SessionSettings:
     backoff_max_seconds: float
     max_message_bytes: int
 
+    @property
+    def sync_limit_seconds(self) -> float:
+        """The oldest that a sync may be: two IDLE windows (or poll intervals) and a command's time."""
+        return 2 * max(self.idle_seconds, self.poll_seconds) + self.command_timeout_seconds
+
 
 @dataclass(frozen=True, slots=True)
 class StoreSettings:

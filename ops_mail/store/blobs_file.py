@@ -23,11 +23,11 @@ class FileObjects:
     """As `Objects`. All disk work is done in threads."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self.directory = directory
 
     async def is_there(self) -> bool:
         """Whether the directory exists. One that is not mounted, or is another machine's, does not."""
-        return await self._call("looking for", "", self._directory.is_dir)
+        return await self._call("looking for", "", self.directory.is_dir)
 
     async def write(self, name: str, content: Sequence[bytes] | Path) -> None:
         """As Objects.write."""
@@ -35,18 +35,18 @@ class FileObjects:
 
     async def exists(self, name: str) -> bool:
         """As Objects.exists."""
-        return await self._call("looking for", name, (self._directory / name).is_file)
+        return await self._call("looking for", name, (self.directory / name).is_file)
 
     async def read(self, name: str) -> AsyncIterator[bytes]:
         """As Objects.read."""
-        path, offset = self._directory / name, 0
+        path, offset = self.directory / name, 0
         while piece := await self._call("reading", name, _read_piece, path, offset):
             offset += len(piece)
             yield piece
 
     async def delete(self, name: str) -> None:
         """As Objects.delete. Folders stay: another writer may be about to use one."""
-        await self._call("deleting", name, lambda: (self._directory / name).unlink(missing_ok=True))
+        await self._call("deleting", name, lambda: (self.directory / name).unlink(missing_ok=True))
 
     async def names_older_than(self, seconds: float) -> AsyncIterator[str]:
         """As Objects.names_older_than. What a killed process has left unfinished is told too."""
@@ -58,12 +58,12 @@ class FileObjects:
         try:
             return await asyncio.to_thread(work, *values)
         except FileNotFoundError as error:
-            raise ObjectAbsent(f"{doing} {name}: there is no such file in {self._directory}") from error
+            raise ObjectAbsent(f"{doing} {name}: there is no such file in {self.directory}") from error
         except OSError as error:
-            raise StoreUnavailable(f"{doing} {name} in {self._directory}: {error.strerror or error}") from error
+            raise StoreUnavailable(f"{doing} {name} in {self.directory}: {error.strerror or error}") from error
 
     def _write(self, name: str, content: Sequence[bytes] | Path) -> None:
-        path = self._directory / name
+        path = self.directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex}{_UNFINISHED}")
         try:
@@ -78,10 +78,10 @@ class FileObjects:
             unfinished.unlink(missing_ok=True)
 
     def _folders(self) -> list[str]:
-        return [f"{one.parent.name}/{one.name}" for one in sorted(self._directory.glob("??/??")) if one.is_dir()]
+        return [f"{one.parent.name}/{one.name}" for one in sorted(self.directory.glob("??/??")) if one.is_dir()]
 
     def _old_files(self, folder: str, before: float) -> list[str]:
-        files = [one for one in (self._directory / folder).iterdir() if one.is_file()]
+        files = [one for one in (self.directory / folder).iterdir() if one.is_file()]
         return [f"{folder}/{one.name}" for one in files if one.stat().st_mtime < before]
 
 

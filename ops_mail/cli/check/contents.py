@@ -10,7 +10,6 @@ import secrets
 import tempfile
 import time
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from ops_mail.cli.check.rows import Row, Verdict
 from ops_mail.errors import ConfigError, StoreError
@@ -33,7 +32,7 @@ async def contents_row(store_url: str) -> Row:
             return Row(GROUP, WRITABLE, Verdict.OK, f"contents are kept in the database ({_SETTING} is {store_url})")
         async with asyncio.timeout(_LIMIT_SECONDS):
             if isinstance(objects, FileObjects):
-                return await _in_folder(Path(unquote(urlsplit(store_url).path)))
+                return await _in_folder(objects.directory)
             seconds = await _round_trip(objects)
     except TimeoutError:
         return _failed(store_url, f"no answer within {_LIMIT_SECONDS:g} s")

@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from ops_mail.cli.readiness import judge_all, sync_limit_seconds
-from ops_mail.core.ids import Epoch, FolderKey, Uid, UidValidity
+from ops_mail.cli.readiness import judge_all
+from ops_mail.core.ids import FolderKey
 from ops_mail.settings import load_settings
-from ops_mail.store import CursorState
+from tests.unit.cli.cursor_row import GOOD, KEY, NOW
 
-NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
-KEY = FolderKey("billing", "INBOX")
 OTHER = FolderKey("support", "INBOX")
 LIMIT = 270.0
-
-GOOD = CursorState(
-    key=KEY,
-    cursor_id=1,
-    uid_validity=UidValidity(7),
-    last_uid=Uid(42),
-    start_uid=Uid(0),
-    epoch=Epoch(3),
-    holder="node-1:10:abc",
-    lease_until=NOW + timedelta(seconds=20),
-    state="idling",
-    failures=0,
-    last_error=None,
-    next_retry_at=None,
-    last_push_at=None,
-    last_sync_at=NOW - timedelta(seconds=100),
-    created_at=NOW,
-    updated_at=NOW,
-    lease_live=True,
-)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +76,6 @@ def test_without_mailboxes_in_the_settings_every_row_is_expected() -> None:
 
 def test_the_limit_is_two_windows_and_a_command() -> None:
     variables = {"OPS_MAIL_IDLE_SECONDS": "100", "OPS_MAIL_POLL_SECONDS": "10", "OPS_MAIL_COMMAND_TIMEOUT_SECONDS": "7"}
-    assert sync_limit_seconds(load_settings(variables, None, mailboxes_required=False)) == 207
+    assert load_settings(variables, None, mailboxes_required=False).session.sync_limit_seconds == 207
     variables["OPS_MAIL_POLL_SECONDS"] = "600"
-    assert sync_limit_seconds(load_settings(variables, None, mailboxes_required=False)) == 1207
+    assert load_settings(variables, None, mailboxes_required=False).session.sync_limit_seconds == 1207

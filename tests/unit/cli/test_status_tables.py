@@ -4,41 +4,28 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 
 from rich.console import Console
 
 from ops_mail.cli.readiness import judge_all
 from ops_mail.cli.status import Overview
 from ops_mail.cli.status_tables import picture
-from ops_mail.core.ids import Epoch, FolderKey, Uid, UidValidity
+from ops_mail.core.ids import FolderKey, Uid
 from ops_mail.core.mail import MessageStatus
 from ops_mail.store import CursorState, InstanceState
+from tests.unit.cli.cursor_row import GOOD as HEALTHY
+from tests.unit.cli.cursor_row import NOW
 
-NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 HOLDER = "ops-mail-6d5b8f7c9d-x2x7q:1:434e8c88ef26"
 ERROR = (
     "imap.example.org:993 refused the login of billing@example.org: [AUTHENTICATIONFAILED] Authentication failed: "
     "check OPS_MAIL_IMAP_USERNAME and OPS_MAIL_IMAP_PASSWORD_FILE"
 )
-GOOD = CursorState(
+GOOD = replace(
+    HEALTHY,
     key=FolderKey("accounts-payable@subsidiary.example.org", "Archiv/Rechnungen"),
-    cursor_id=1,
-    uid_validity=UidValidity(7),
     last_uid=Uid(1_234_567),
-    start_uid=Uid(0),
-    epoch=Epoch(3),
     holder=HOLDER,
-    lease_until=NOW + timedelta(seconds=20),
-    state="idling",
-    failures=0,
-    last_error=None,
-    next_retry_at=None,
-    last_push_at=None,
-    last_sync_at=NOW - timedelta(seconds=100),
-    created_at=NOW,
-    updated_at=NOW,
-    lease_live=True,
 )
 BAD = replace(GOOD, key=FolderKey("billing\x1b[2J", "INBOX"), state="connecting", failures=2, last_error=ERROR)
 INSTANCE = InstanceState(HOLDER, "all", NOW, NOW, 4.5, None)
