@@ -65,7 +65,7 @@ async def test_liveness_answers_while_500_connections_hold_half_a_request(open_s
             for _ in range(3):  # each time over a new connection, as a probe does
                 async with stranger(site, WHOLE) as (reader, _):
                     assert (await answer(reader)).startswith(b"HTTP/1.1 200 ")
-            (doorman,) = {c._doorman for c in site.server._runner.server.connections}  # type: ignore[union-attr]
+            (doorman,) = {c._doorman for c in site.server._runner.server.connections}  # type: ignore[union-attr]  # it runs
             assert doorman.connections <= connections.CONNECTION_LIMIT
             assert await rest(streams[0][0]) == b"", "who has waited longest had to go"
     told = Counter(line["event"] for line in lines)

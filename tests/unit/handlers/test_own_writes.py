@@ -31,10 +31,10 @@ class Unreadable(dict[str, Any]):
     [
         (SQL, "must be a list of Write, not str"),
         ([SQL], "must hold Write"),
-        ([Write(None)], "must hold Write"),  # type: ignore[arg-type]
-        ([Write(b"SELECT 1")], "must hold Write"),  # type: ignore[arg-type]
-        ([Write(SQL, [1])], "must hold Write"),  # type: ignore[arg-type]
-        ([Write(SQL, {1: 1})], "no text as its name"),  # type: ignore[dict-item]
+        ([Write(None)], "must hold Write"),  # type: ignore[arg-type]  # the mistake
+        ([Write(b"SELECT 1")], "must hold Write"),  # type: ignore[arg-type]  # the mistake
+        ([Write(SQL, [1])], "must hold Write"),  # type: ignore[arg-type]  # the mistake
+        ([Write(SQL, {1: 1})], "no text as its name"),  # type: ignore[dict-item]  # the mistake
         ([Write(SQL, Unreadable(a=1))], "KeyError"),
         ([Write(SQL, {"a": {"b": 1}})], "parameter 'a' of a statement is a dict"),
         ([Write(SQL, {"a": ["b"]})], "is a list"),
